@@ -1,0 +1,60 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decodeQueues reads task_queues in the forms that a Python configuration can
+// have in YAML: names, maps with a name, or a map keyed by name. Exchanges,
+// routing keys and arguments of queues come with RabbitMQ and are passed over.
+func decodeQueues(node *yaml.Node) (any, error) {
+	var names []*yaml.Node
+	switch node.Kind {
+	case yaml.SequenceNode:
+		for _, item := range node.Content {
+			names = append(names, queueName(follow(item)))
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			names = append(names, node.Content[i])
+		}
+	default:
+		return nil, fmt.Errorf("%s is not allowed: %s", describe(node), Queues)
+	}
+	if len(names) == 0 {
+		return nil, errors.New("an empty list is not allowed: at least one queue")
+	}
+	return uniqueNames(names)
+}
+
+// queueName is the name of an item of a list of queues: the item, or what its
+// key "name" holds.
+func queueName(item *yaml.Node) *yaml.Node {
+	if item.Kind != yaml.MappingNode {
+		return item
+	}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		if item.Content[i].Value == "name" {
+			return follow(item.Content[i+1])
+		}
+	}
+	return item
+}
+
+func uniqueNames(nodes []*yaml.Node) ([]string, error) {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" || node.Value == "" {
+			return nil, fmt.Errorf("%s in the list is not allowed: a queue's name%s", describe(node), quotesHint(node))
+		}
+		if slices.Contains(names, node.Value) {
+			return nil, fmt.Errorf("queue %s is named twice", quoted(node.Value))
+		}
+		names = append(names, node.Value)
+	}
+	return names, nil
+}

@@ -1,0 +1,183 @@
+package config
+
+import "time"
+
+// Settings are what a worker is started with. Each group holds what one part of
+// the program takes.
+type Settings struct {
+	Worker         Worker
+	Broker         Broker
+	Results        Results
+	EmbeddedBroker EmbeddedBroker
+	Log            Log
+	Health         Health
+
+	values *values
+}
+
+// Worker is what the engine takes. Names are Celery's.
+type Worker struct {
+	// Hostname is the node name's pattern (hostname, -n); NodeName expands it.
+	Hostname string
+	// Concurrency is the number of slots, at least 1 (worker_concurrency).
+	Concurrency int
+	// Queues are the queues to consume, at least one, each once: task_queues or
+	// task_default_queue, narrowed by queues (-Q) and exclude_queues (-X).
+	Queues []string
+
+	// AcksLate is task_acks_late.
+	AcksLate bool
+	// AcksOnFailure and AcksOnTimeout are task_acks_on_failure and
+	// task_acks_on_timeout, or where those are not set
+	// task_acks_on_failure_or_timeout.
+	AcksOnFailure, AcksOnTimeout bool
+	// RejectOnWorkerLost is task_reject_on_worker_lost.
+	RejectOnWorkerLost bool
+
+	// IgnoreResult is task_ignore_result.
+	IgnoreResult bool
+	// StoreErrorsEvenIfIgnored is task_store_errors_even_if_ignored.
+	StoreErrorsEvenIfIgnored bool
+	// TrackStarted is task_track_started.
+	TrackStarted bool
+
+	// AcceptContent is accept_content: serializers by name or MIME type.
+	AcceptContent []string
+	// TaskSerializer, TaskCompression ("" = none) and TaskProtocol (1 or 2) are
+	// for messages the worker publishes.
+	TaskSerializer, TaskCompression string
+	TaskProtocol                    int
+	// Timezone is timezone, or what enable_utc makes of it; never nil.
+	Timezone *time.Location
+	// Limits bound one message.
+	Limits Limits
+
+	// UnprocessableQueue is unprocessable_queue, with "%s" for the queue's name;
+	// "" drops.
+	UnprocessableQueue string
+	// UnknownTask is "reject" or "requeue", UnknownTaskAttempts the deliveries
+	// that requeue allows.
+	UnknownTask         string
+	UnknownTaskAttempts int
+	// MaxAttempts caps the deliveries of one message, 0 = no cap; where it is set,
+	// so is DeadLetterQueue.
+	MaxAttempts int
+	// DeadLetterQueue takes rejected messages; "" drops them.
+	DeadLetterQueue string
+}
+
+// Limits bound what one message may make the worker do.
+type Limits struct {
+	// Envelope and Body are in bytes, Depth in levels of nesting, Items in values.
+	Envelope, Body, Depth, Items int
+}
+
+// Broker says where messages come from and go to.
+type Broker struct {
+	// Embedded runs the broker of Settings.EmbeddedBroker inside the worker.
+	// Consume and Publish then hold its listen address; with port 0 that is not
+	// the real one.
+	Embedded bool
+	// Consume is the server that messages are taken from (broker_read_url or
+	// broker_url).
+	Consume KubeMQ
+	// Publish is the server that messages are sent to (broker_write_url or
+	// broker_url); equal to Consume where nothing else is set.
+	Publish KubeMQ
+}
+
+// Results says where results go.
+type Results struct {
+	// Backend is "disabled", "kubemq" or "embedded".
+	Backend string
+	// KubeMQ is the server for the last two.
+	KubeMQ KubeMQ
+	// Expires is how long results stay readable; 0 = as long as the backend keeps
+	// them (result_expires).
+	Expires time.Duration
+	// Extended stores name, args, kwargs, worker, retries and queue too.
+	Extended bool
+}
+
+// The values of Results.Backend.
+const (
+	BackendDisabled = "disabled"
+	BackendKubeMQ   = "kubemq"
+	BackendEmbedded = "embedded"
+)
+
+// KubeMQ is one connection to a KubeMQ server.
+type KubeMQ struct {
+	// Address is "host:port".
+	Address string
+	// AuthToken is sent with every call; unset = none.
+	AuthToken Secret
+	// TLS is off where Enabled is false; the files then are empty.
+	TLS ClientTLS
+	// Strategy is "auto", "direct", "single" or "batch".
+	Strategy string
+	// MaxDelay is the longest delay the server takes, at least a second.
+	MaxDelay time.Duration
+	// Keepalive is the pause between gRPC pings; negative = none.
+	Keepalive time.Duration
+	// AllowFastKeepalive says that the server takes pings more often than every 5
+	// minutes, and without an open call. Without it Keepalive is not below that.
+	AllowFastKeepalive bool
+	// MaxSendSize and MaxReceiveSize bound one gRPC message in bytes.
+	MaxSendSize, MaxReceiveSize int
+	// ClientIDPrefix begins the client ids.
+	ClientIDPrefix string
+	// ConnectTimeout bounds one attempt to connect.
+	ConnectTimeout time.Duration
+}
+
+// ClientTLS is how a client speaks TLS. The files are PEM.
+type ClientTLS struct {
+	Enabled bool
+	// CAFile holds the certificates to trust; "" = the system's.
+	CAFile string
+	// CertFile and KeyFile are the client's own, for mutual TLS; both or none.
+	CertFile, KeyFile string
+	// ServerName is the name that the server's certificate must carry; "" = the
+	// address's host.
+	ServerName string
+}
+
+// EmbeddedBroker is the broker that runs inside the worker, or alone.
+type EmbeddedBroker struct {
+	// Listen is "host:port".
+	Listen string
+	// DataDir is the directory of the store; "" keeps everything in memory.
+	DataDir string
+	// Sync answers a send only when the message is on disk.
+	Sync bool
+	// MaxDelay and MaxExpiration bound what a message may ask for.
+	MaxDelay, MaxExpiration time.Duration
+	// AuthToken must come with every call; unset = none.
+	AuthToken Secret
+	// TLS is off where CertFile is empty.
+	TLS ServerTLS
+}
+
+// ServerTLS is how the embedded broker speaks TLS. The files are PEM.
+type ServerTLS struct {
+	// CertFile and KeyFile are the broker's; both or none.
+	CertFile, KeyFile string
+	// ClientCAFile makes clients show a certificate signed by one of these; "" =
+	// they need none.
+	ClientCAFile string
+}
+
+// Log is how the worker logs.
+type Log struct {
+	// Format is "console" or "json".
+	Format string
+	// Level is "debug", "info", "warning", "error" or "critical".
+	Level string
+}
+
+// Health is the health check over HTTP.
+type Health struct {
+	// Listen is "host:port"; "" = no health check.
+	Listen string
+}
