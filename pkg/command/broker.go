@@ -1,0 +1,67 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lovage-project/lovage/pkg/observe"
+)
+
+// brokerCommand runs the embedded broker alone.
+func (p *program) brokerCommand() *cobra.Command {
+	var listen, dataDir string
+	cmd := &cobra.Command{
+		Use: "broker [-- setting=value ...]", Short: "Run the embedded broker alone",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("listen") {
+				args = append(args, "embedded_broker.listen="+listen)
+			}
+			if cmd.Flags().Changed("data-dir") {
+				args = append(args, "embedded_broker.data_dir="+dataDir)
+			}
+			return p.serveBroker(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on (embedded_broker.listen)")
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "directory of the store, \"\" = in memory (embedded_broker.data_dir)")
+	return cmd
+}
+
+func (p *program) serveBroker(ctx context.Context, pairs []string) error {
+	settings, err := p.load(pairs, p.warn)
+	if err != nil {
+		return err
+	}
+	logger, err := observe.NewLogger(p.errOut, settings.Log.Format, settings.Log.Level)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	embedded, err := startBroker(ctx, settings)
+	if err != nil {
+		return failed(err)
+	}
+	if !settings.EmbeddedBroker.Sync {
+		logger.Warn("embedded_broker.sync is off: a power failure may lose messages that were answered")
+	}
+	store := settings.EmbeddedBroker.DataDir
+	if store == "" {
+		store = "memory"
+	}
+	logger.Info(fmt.Sprintf("broker ready on %s, messages in %s", embedded.Addr(), store))
+	select {
+	case <-ctx.Done():
+		logger.Info("broker: stopping")
+	case <-embedded.Done():
+	}
+	if err := embedded.Stop(); err != nil {
+		return failed(err)
+	}
+	return nil
+}

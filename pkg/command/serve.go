@@ -1,0 +1,142 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/lovage-project/lovage/pkg/config"
+	"github.com/lovage-project/lovage/pkg/observe"
+	"github.com/lovage-project/lovage/pkg/worker"
+)
+
+// serve runs the worker until a signal ends it.
+func (p *program) serve(ctx context.Context, pairs []string) error {
+	var warnings []config.Warning
+	settings, err := p.load(pairs, func(w config.Warning) { warnings = append(warnings, w) })
+	if err != nil {
+		return err
+	}
+	logger, err := observe.NewLogger(p.errOut, settings.Log.Format, settings.Log.Level)
+	if err != nil {
+		return err
+	}
+	for _, warning := range warnings {
+		logger.Warn(warning.String())
+	}
+	// Caught from here on, so that a signal during the start ends it cleanly.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+
+	starting, started := context.WithCancelCause(ctx)
+	stack, err := p.startWithSignals(starting, started, settings, logger, signals)
+	if err != nil {
+		return err
+	}
+	code := p.wait(ctx, stack, signals)
+	if err := stack.stop(); err != nil {
+		return failed(err)
+	}
+	if code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// startWithSignals starts everything; a signal meanwhile gives up.
+func (p *program) startWithSignals(
+	ctx context.Context, cancel context.CancelCauseFunc, settings *config.Settings, logger *zap.Logger, signals chan os.Signal,
+) (*stack, error) {
+	type result struct {
+		stack *stack
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		s, err := p.start(ctx, settings, logger)
+		done <- result{s, err}
+	}()
+	select {
+	case r := <-done:
+		return r.stack, r.err
+	case received := <-signals:
+		cancel(fmt.Errorf("%w: %v during the start", worker.ErrShutdown, received))
+		if r := <-done; r.stack != nil {
+			return nil, errors.Join(&exitError{code: signalCode(received)}, r.stack.stop())
+		}
+		return nil, &exitError{code: signalCode(received)}
+	}
+}
+
+// wait returns the exit code when the worker is stopped: by a first signal
+// warmly, by a second coldly, by a third not at all.
+func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) int {
+	code := exitOK
+	var stopped chan struct{}
+	stop := func() {
+		if stopped != nil {
+			return
+		}
+		stopped = make(chan struct{})
+		go func() {
+			defer close(stopped)
+			if err := s.worker.Stop(context.WithoutCancel(ctx)); err != nil {
+				p.complain(err.Error())
+			}
+		}()
+	}
+	received := 0
+	ended := ctx.Done()
+	for {
+		select {
+		case sig := <-signals:
+			received++
+			if received > 2 {
+				p.complain("a third signal: running tasks are left behind")
+				return exitFailure
+			}
+			code = max(code, signalCode(sig))
+			stop()
+			if received == 2 || isCold(sig) {
+				code = exitFailure
+				s.worker.Cancel()
+			}
+		case err := <-s.failed:
+			s.logger.Error("the embedded broker has failed: " + err.Error())
+			code = exitFailure
+			s.failed = nil
+			stop()
+		case <-ended:
+			ended = nil
+			stop()
+		case <-stopped:
+			return code
+		}
+	}
+}
+
+// signalCode is Celery's exit code: 0 after SIGTERM, 1 after an interrupt.
+func signalCode(sig os.Signal) int {
+	if sig == syscall.SIGTERM && !remapped() {
+		return exitOK
+	}
+	return exitFailure
+}
+
+// isCold: SIGQUIT cancels at once, and so does SIGTERM with Celery's
+// REMAP_SIGTERM=SIGQUIT.
+func isCold(sig os.Signal) bool {
+	return sig == syscall.SIGQUIT || sig == syscall.SIGTERM && remapped()
+}
+
+func remapped() bool {
+	name := strings.ToUpper(os.Getenv("REMAP_SIGTERM"))
+	return name == "SIGQUIT" || name == "QUIT"
+}

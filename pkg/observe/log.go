@@ -1,0 +1,212 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+	"github.com/lovage-project/lovage/pkg/worker"
+)
+
+// Log is an observer that writes Celery's log lines.
+type Log struct{ logger *zap.Logger }
+
+// NewLog makes an observer that writes to logger.
+func NewLog(logger *zap.Logger) *Log { return &Log{logger: logger} }
+
+// Observe writes the line for an event.
+func (l *Log) Observe(event worker.Event) {
+	switch e := event.(type) {
+	case worker.TaskReceived, worker.TaskPostponed, worker.TaskStarted:
+		l.beginning(e)
+	case worker.TaskSucceeded, worker.TaskFailed, worker.TaskRetried, worker.TaskIgnored, worker.TaskRejected,
+		worker.TaskRevoked, worker.TaskCancelled:
+		l.end(e)
+	case worker.TaskUnknown:
+		l.unknown(e)
+	case worker.MessageUnprocessable:
+		l.unprocessable(e)
+	default:
+		l.operation(e)
+	}
+}
+
+func (l *Log) beginning(event worker.Event) {
+	switch e := event.(type) {
+	case worker.TaskReceived:
+		l.task(zapcore.InfoLevel, e.Request, "Task %s received", nameOf(e.Request))
+	case worker.TaskPostponed:
+		l.task(zapcore.DebugLevel, e.Request, "Task %s waits on the broker for %v", nameOf(e.Request), e.Delay)
+	case worker.TaskStarted:
+		l.task(zapcore.DebugLevel, e.Request, "Task accepted: %s pid:%d", nameOf(e.Request), os.Getpid())
+	}
+}
+
+func (l *Log) end(event worker.Event) {
+	switch e := event.(type) {
+	case worker.TaskSucceeded:
+		l.task(zapcore.InfoLevel, e.Request, "Task %s succeeded in %ss: %s",
+			nameOf(e.Request), seconds(e.Runtime), protocol.Repr(e.Result, protocol.ReprLimit))
+	case worker.TaskFailed:
+		l.failed(e)
+	case worker.TaskRetried:
+		l.task(zapcore.InfoLevel, e.Request, "Task %s retry: %s", nameOf(e.Request), retryText(e))
+	case worker.TaskIgnored:
+		l.task(zapcore.InfoLevel, e.Request, "Task %s ignored", nameOf(e.Request))
+	case worker.TaskRejected:
+		l.task(zapcore.InfoLevel, e.Request, "Task %s rejected: %s", nameOf(e.Request), e.Reason)
+	case worker.TaskRevoked:
+		why := "revoked"
+		if e.Expired {
+			why = "expired"
+		}
+		l.task(zapcore.InfoLevel, e.Request, "Discarding revoked task: %s (%s)", nameOf(e.Request), why)
+	case worker.TaskCancelled:
+		l.task(zapcore.WarnLevel, e.Request, "Task %s cancelled by the shutdown, handed back: %t", nameOf(e.Request), e.HandedBack)
+	}
+}
+
+func (l *Log) failed(e worker.TaskFailed) {
+	level, word := zapcore.ErrorLevel, "unexpected"
+	if e.Expected {
+		level, word = zapcore.InfoLevel, "expected"
+	}
+	text := "Task %s raised %s: %s"
+	args := []any{nameOf(e.Request), word, exceptionText(e.Exception)}
+	if e.Traceback != "" && !e.Expected {
+		text += "\n%s"
+		args = append(args, strings.TrimRight(e.Traceback, "\n"))
+	}
+	l.task(level, e.Request, text, args...)
+}
+
+func (l *Log) unknown(e worker.TaskUnknown) {
+	fields := []zap.Field{zap.String("task", e.Task), zap.String("id", e.ID), zap.String("queue", e.Queue)}
+	if e.Requeued {
+		l.logger.Warn(fmt.Sprintf("Received unregistered task of type '%s'. Handed back to %s for another worker. [id: %s]",
+			e.Task, e.Queue, e.ID), fields...)
+		return
+	}
+	l.logger.Error(fmt.Sprintf("Received unregistered task of type '%s'. The message %s. [id: %s]",
+		e.Task, keptText(e.KeptIn), e.ID), fields...)
+}
+
+func (l *Log) unprocessable(e worker.MessageUnprocessable) {
+	var undecodable *protocol.DecodeError
+	level, text := zapcore.ErrorLevel, "Received invalid task message"
+	switch {
+	case errors.Is(e.Err, protocol.ErrUnknownMessage):
+		level, text = zapcore.WarnLevel, "Received unknown message. Wrong destination?!?"
+	case errors.As(e.Err, &undecodable):
+		level, text = zapcore.DPanicLevel, "Can't decode message body"
+	}
+	l.log(level, fmt.Sprintf("%s: %v. The message %s.", text, e.Err, keptText(e.KeptIn)),
+		zap.String("queue", e.Queue), zap.String("kept_in", e.KeptIn), zap.String("reason", e.Reason))
+}
+
+func keptText(queue string) string {
+	if queue == "" {
+		return "is dropped"
+	}
+	return "is kept in " + queue
+}
+
+// operation is what happens around the tasks.
+func (l *Log) operation(event worker.Event) {
+	switch e := event.(type) {
+	case worker.Started:
+		l.logger.Info(e.Hostname+" ready.",
+			zap.Strings("queues", e.Queues), zap.Int("concurrency", e.Concurrency), zap.Strings("tasks", e.Tasks))
+	case worker.Stopping:
+		text := "worker: Warm shutdown (MainProcess)"
+		if e.Cancelled {
+			text = "worker: Cold shutdown (MainProcess)"
+		}
+		l.logger.Warn(text)
+	case worker.Stopped:
+		l.logger.Info("worker: stopped, everything is settled")
+	case worker.SettleFailed:
+		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, e.ID, e.Err),
+			zap.String("queue", e.Queue), zap.String("id", e.ID))
+	case worker.StoreFailed:
+		l.logger.Error(fmt.Sprintf("Couldn't store %s of %s (given up: %t): %v", e.State, e.ID, e.GivenUp, e.Err),
+			zap.String("id", e.ID), zap.String("state", string(e.State)))
+	case worker.PublishFailed:
+		l.logger.Error(fmt.Sprintf("Couldn't publish a copy of %s to %s (given up: %t): %v", e.ID, e.Queue, e.GivenUp, e.Err),
+			zap.String("id", e.ID), zap.String("queue", e.Queue))
+	case worker.FetchFailed:
+		l.logger.Error(fmt.Sprintf("Can't consume from %s: %v", e.Queue, e.Err), zap.String("queue", e.Queue))
+	case worker.HookPanicked:
+		l.task(zapcore.ErrorLevel, e.Request, "A hook of task %s panicked: %v", nameOf(e.Request), e.Err)
+	}
+}
+
+// TransportHooks writes one line for each change of the connection.
+func (l *Log) TransportHooks(address string) transport.Hooks {
+	return transport.Hooks{
+		Lost: func(err error) {
+			l.logger.Warn(fmt.Sprintf("consumer: Connection to broker lost. Trying to re-establish the connection... (%v)", err))
+		},
+		Retrying: func(err error, attempt int, wait time.Duration) {
+			l.logger.Error(fmt.Sprintf("consumer: Cannot connect to %s: %v. Trying again in %.2f seconds... (%d)",
+				address, err, wait.Seconds(), attempt))
+		},
+		Restored: func() { l.logger.Info("Connected to " + address) },
+		Note:     func(text string) { l.logger.Info(text) },
+	}
+}
+
+func (l *Log) task(level zapcore.Level, request *tasks.Request, format string, args ...any) {
+	l.log(level, fmt.Sprintf(format, args...), zap.String("task", request.Task), zap.String("id", request.ID),
+		zap.String("queue", request.Queue), zap.Int("retries", request.Retries), zap.Int("attempt", request.Attempt))
+}
+
+func (l *Log) log(level zapcore.Level, text string, fields ...zap.Field) {
+	if entry := l.logger.Check(level, text); entry != nil {
+		entry.Write(fields...)
+	}
+}
+
+// nameOf is Celery's name[id], with the shadow name where there is one.
+func nameOf(request *tasks.Request) string {
+	name := request.Task
+	if request.Shadow != "" {
+		name = request.Shadow
+	}
+	return name + "[" + request.ID + "]"
+}
+
+// seconds is a duration as Python prints a float.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+
+// exceptionText is the exception as Python's repr has it.
+func exceptionText(e protocol.Exception) string {
+	args := protocol.ReprArgs(e.Args)
+	if len(e.Args) == 1 {
+		args = strings.TrimSuffix(args, ",)") + ")" // ValueError('x'), not ValueError('x',)
+	}
+	return e.Type + args
+}
+
+func retryText(e worker.TaskRetried) string {
+	when := "Retry"
+	switch {
+	case !e.When.IsZero():
+		when = "Retry at " + e.When.Format(time.RFC3339)
+	case e.Delay > 0:
+		when = "Retry in " + seconds(e.Delay) + "s"
+	}
+	if e.Cause != nil {
+		when += ": " + exceptionText(tasks.ExceptionOf(e.Cause))
+	}
+	return when
+}

@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/canvas"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// admit decides whether the task of a delivery runs now. Where it returns false
+// the delivery is settled or waits for its ETA.
+func (w *Worker) admit(j *job) bool {
+	if j.request == nil { // not back from the parking
+		if err := w.decode(j); err != nil {
+			w.refuse(j, err)
+			return false
+		}
+		w.prepare(j)
+	}
+	now := time.Now()
+	if expires := j.message.Expires; !expires.IsZero() && now.After(expires) {
+		j.outcome = acks.Expired
+		w.settle(j)
+		return false
+	}
+	if rest := j.message.ETA.Sub(now); !j.message.ETA.IsZero() && rest > 0 {
+		return w.wait(j, rest)
+	}
+	w.receive(j)
+	return true
+}
+
+// decode reads the envelope and the message in it.
+func (w *Worker) decode(j *job) error {
+	envelope, err := protocol.DecodeEnvelope(j.delivery.Body(), w.options.Limits)
+	if err != nil {
+		return err
+	}
+	j.envelope = envelope
+	message, err := protocol.DecodeMessage(envelope, protocol.DecodeOptions{
+		Accept: w.accept, Limits: w.options.Limits,
+		Known: func(name string) bool { _, known := w.registry.Lookup(name); return known },
+	})
+	if err != nil {
+		return err
+	}
+	j.message = message
+	if needs := canvas.Needs(message); needs != "" {
+		return &unsupportedError{task: message.Task, id: message.ID, needs: needs}
+	}
+	return nil
+}
+
+// prepare finds the task and works out which settings hold for this message.
+func (w *Worker) prepare(j *job) {
+	m := j.message
+	j.task, _ = w.registry.Lookup(m.Task)
+	options := j.task.Options()
+	j.policy = acks.Policy{
+		Late:               either(options.AcksLate, w.options.AcksLate),
+		OnFailure:          either(options.AcksOnFailure, w.options.AcksOnFailure),
+		OnTimeout:          either(options.AcksOnTimeout, w.options.AcksOnTimeout),
+		RejectOnWorkerLost: either(options.RejectOnWorkerLost, w.options.RejectOnWorkerLost),
+	}
+	// The caller's wish wins, then the task's setting, then the worker's.
+	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult))
+	j.storeErrors = !j.ignoreResult || either(options.StoreErrorsEvenIfIgnored, w.options.StoreErrorsEvenIfIgnored)
+	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.trackStarted(j)
+	j.arguments = tasks.Arguments{Kwargs: m.Kwargs}
+	j.arguments.Args, j.err = m.Positional() // an error is the task's failure, see run
+	j.request = w.newRequest(j)
+}
+
+func (w *Worker) newRequest(j *job) *tasks.Request {
+	m := j.message
+	return &tasks.Request{
+		ID: m.ID, Task: m.Task, Shadow: m.Shadow, RootID: m.RootID, ParentID: m.ParentID,
+		GroupID: m.GroupID, GroupIndex: m.GroupIndex,
+		Retries: m.Retries, MaxRetries: j.task.Options().MaxRetries,
+		ETA: m.ETA, Expires: m.Expires,
+		Args: j.arguments.Args, Kwargs: j.arguments.Kwargs, Headers: m.CustomHeaders,
+		Queue: j.delivery.Queue(), Hostname: w.options.Hostname, Origin: m.Origin,
+		ReplyTo: m.ReplyTo, CorrelationID: m.CorrelationID, Priority: m.Priority,
+		Attempt: j.delivery.Attempt(), Redelivered: m.Redelivered || j.delivery.Redelivered(),
+		IgnoreResult: j.ignoreResult, TimeLimit: m.TimeLimit, SoftTimeLimit: m.SoftTimeLimit,
+		StampedHeaders: m.StampedHeaders, Stamps: m.Stamps,
+	}
+}
+
+// receive tells the observers once, however often the job comes by.
+func (w *Worker) receive(j *job) {
+	if !j.received {
+		j.received = true
+		w.observe(TaskReceived{Request: j.request})
+	}
+}
+
+// wait holds a task back until its ETA: with the broker as long as its tick
+// allows, and only the rest in memory. It is true where the task may run after
+// all, because the rest was waited for here.
+func (w *Worker) wait(j *job, rest time.Duration) bool {
+	if tick := w.transport.Capabilities().DelayTick; tick > 0 && rest >= tick {
+		w.postpone(j, rest.Truncate(tick))
+		return false
+	}
+	w.receive(j)
+	if w.parked.park(w.fetchContext, rest, func(waited bool) { w.due(j, waited) }) {
+		return false
+	}
+	// No place left: waiting on the slot slows fetching down, as it should.
+	if !pause(w.fetchContext, rest) {
+		w.handBack(j)
+		return false
+	}
+	return true
+}
+
+// due sends a job whose ETA has come back to the pool.
+func (w *Worker) due(j *job, waited bool) {
+	if !waited || w.slots.reserveFirst(w.fetchContext) != nil {
+		w.handBack(j)
+		return
+	}
+	w.pool.submit(j)
+}
+
+// postpone gives the message back to the broker with a delay, in hops where the
+// ETA is beyond the broker's maximum. The copy is confirmed before the original
+// is acked; it is no attempt, so the count stays.
+func (w *Worker) postpone(j *job, delay time.Duration) {
+	if longest := w.transport.Capabilities().MaxDelay; longest > 0 {
+		delay = min(delay, longest)
+	}
+	headers, err := j.envelope.HeadersJSON()
+	if err == nil {
+		err = w.publish(j, j.delivery.Queue(), transport.Outgoing{
+			Body: j.delivery.Body(), Headers: headers, Priority: j.message.Priority,
+			Delay: delay, Attempts: j.delivery.Attempt() - 1,
+		})
+	}
+	if err != nil {
+		w.settleDelivery(j, "hand back", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
+		return
+	}
+	w.observe(TaskPostponed{Request: j.request, Delay: delay})
+	w.settleDelivery(j, "ack", j.delivery.Ack)
+}
+
+func (w *Worker) handBack(j *job) { w.settleDelivery(j, "hand back", j.delivery.Release) }
+
+func (w *Worker) trackStarted(j *job) bool {
+	return !j.ignoreResult && either(j.task.Options().TrackStarted, w.options.TrackStarted)
+}
+
+// either is the setting that was made, or the fallback.
+func either(set *bool, fallback bool) bool {
+	if set != nil {
+		return *set
+	}
+	return fallback
+}
+
+// unsupportedError: the message asks for something this version can't do. It is
+// refused whole: running the task and dropping what follows it would lose work.
+type unsupportedError struct{ task, id, needs string }
+
+func (e *unsupportedError) Error() string {
+	return "worker: task " + e.task + "[" + e.id + "] asks for " + e.needs + ", which this version does not support"
+}

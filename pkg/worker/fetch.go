@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+const (
+	// idleWait is how long a consumer with nothing to do waits for a message. It
+	// is also the server's shortest wait on the 2023 KubeMQ server.
+	idleWait = time.Second
+	// contendedPause is how long an idle queue leaves the slots to busy queues
+	// before it looks again.
+	contendedPause = 50 * time.Millisecond
+)
+
+// fetcher is the first step for one queue: reserve slots, then ask for as many
+// messages. It is used by its own goroutine only.
+type fetcher struct {
+	worker   *Worker
+	queue    string
+	consumer transport.Consumer
+	alone    bool // the only queue of this worker
+
+	// found is how many messages the last request got: a queue that was empty asks
+	// with one slot, so that it doesn't hold slots that a busy queue can use.
+	found int
+	// yield is set when the slots of an empty queue were needed by others.
+	yield bool
+}
+
+func (f *fetcher) run(ctx context.Context) {
+	failures := backoff.NewExponentialBackOff()
+	for {
+		reserved, err := f.worker.slots.reserve(ctx, f.most())
+		if err != nil {
+			return
+		}
+		err = f.receive(ctx, reserved)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			failures.Reset()
+			// Two empty queues with one slot would pass it to and fro for ever.
+			if f.yield && !pause(ctx, contendedPause) {
+				return
+			}
+			continue
+		}
+		f.worker.observe(FetchFailed{Queue: f.queue, Err: err})
+		if errors.Is(err, transport.ErrStopped) || !pause(ctx, failures.NextBackOff()) {
+			return
+		}
+	}
+}
+
+// most is how many slots to reserve at most.
+func (f *fetcher) most() int {
+	if f.alone || f.found > 0 {
+		return f.worker.options.Concurrency
+	}
+	return 1
+}
+
+// receive asks for as many messages as slots are reserved, hands them to the
+// pool and gives the other slots back.
+func (f *fetcher) receive(ctx context.Context, reserved int) error {
+	request := transport.ReceiveRequest{Slots: reserved, Wait: idleWait}
+	contended := false
+	if !f.alone {
+		// Waiting on an empty queue holds a slot: not while another queue needs it.
+		if contended = f.worker.slots.contended(); contended {
+			request.Wait = 0
+		} else {
+			var end context.CancelFunc
+			ctx, end = f.worker.slots.lend(ctx)
+			defer end()
+		}
+	}
+	delivered := 0
+	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
+		delivered++
+		f.worker.pool.submit(&job{delivery: delivery})
+	})
+	f.found, f.yield = delivered, delivered == 0 && (contended || ctx.Err() != nil)
+	f.worker.slots.release(reserved - delivered)
+	return err
+}
+
+// pause waits for d and tells whether ctx still holds.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

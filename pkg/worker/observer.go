@@ -1,0 +1,170 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+)
+
+// Observer is told what the worker does: logs, metrics, traces and monitors are
+// observers. Observe is called from many goroutines, before the step it reports
+// is over, so it must return quickly; a panic in it is swallowed.
+type Observer interface {
+	Observe(event Event)
+}
+
+// Event is one of the types below. New types may be added: an observer ignores
+// what it doesn't know.
+type Event interface{ event() }
+
+// The life of the worker.
+type (
+	// Started means: the worker consumes.
+	Started struct {
+		Hostname    string
+		Queues      []string
+		Concurrency int
+		Tasks       []string
+	}
+	// Stopping means: no more messages are fetched; Cancelled tells that running tasks
+	// are cancelled too.
+	Stopping struct{ Cancelled bool }
+	// Stopped means: everything is settled or handed back.
+	Stopped struct{}
+)
+
+// The life of a task.
+type (
+	// TaskReceived means: the message is decoded and its task will run here.
+	TaskReceived struct{ Request *tasks.Request }
+	// TaskPostponed means: the message went back to the broker until its ETA is near.
+	TaskPostponed struct {
+		Request *tasks.Request
+		Delay   time.Duration
+	}
+	// TaskStarted means: the handler is called now.
+	TaskStarted struct{ Request *tasks.Request }
+	// TaskSucceeded means: Result is a wire value.
+	TaskSucceeded struct {
+		Request *tasks.Request
+		Result  any
+		Runtime time.Duration
+	}
+	// TaskFailed means: Expected tells that the error is one the task throws.
+	TaskFailed struct {
+		Request   *tasks.Request
+		Err       error
+		Exception protocol.Exception
+		Traceback string
+		Runtime   time.Duration
+		Expected  bool
+	}
+	// TaskRetried means: the copy is published; it runs at When, or at once if zero.
+	TaskRetried struct {
+		Request *tasks.Request
+		Cause   error
+		Delay   time.Duration
+		When    time.Time
+	}
+	// TaskIgnored means: the handler wants no result.
+	TaskIgnored struct {
+		Request *tasks.Request
+		Reason  string
+	}
+	// TaskRejected means: the message is rejected, for good or to be delivered again.
+	TaskRejected struct {
+		Request *tasks.Request
+		Requeue bool
+		Reason  string
+	}
+	// TaskRevoked means: the task did not run; Expired tells why.
+	TaskRevoked struct {
+		Request *tasks.Request
+		Expired bool
+	}
+	// TaskCancelled means: a cold shutdown ended the handler; HandedBack tells whether
+	// the message will be delivered again.
+	TaskCancelled struct {
+		Request    *tasks.Request
+		HandedBack bool
+	}
+)
+
+// Messages that don't become tasks, and what goes wrong.
+type (
+	// TaskUnknown means: no handler is registered. KeptIn is the queue that has the
+	// message now, "" if it was dropped; Requeued that it was handed back.
+	TaskUnknown struct {
+		Task, ID, Queue, KeptIn string
+		Requeued                bool
+	}
+	// MessageUnprocessable means: the message can't be decoded or asks for what the
+	// worker can't do. KeptIn as above.
+	MessageUnprocessable struct {
+		Queue, KeptIn, Reason string
+		Err                   error
+	}
+	// SettleFailed means: the broker did not confirm a settlement; it will deliver the
+	// message again.
+	SettleFailed struct {
+		Queue, ID, Operation string
+		Err                  error
+	}
+	// StoreFailed means: a result could not be stored; GivenUp tells that it won't be
+	// tried again.
+	StoreFailed struct {
+		ID      string
+		State   protocol.State
+		Err     error
+		GivenUp bool
+	}
+	// PublishFailed means: a retry could not be published; it is tried again unless
+	// GivenUp.
+	PublishFailed struct {
+		ID, Queue string
+		Err       error
+		GivenUp   bool
+	}
+	// FetchFailed means: a consumer can't receive; it is tried again.
+	FetchFailed struct {
+		Queue string
+		Err   error
+	}
+	// HookPanicked means: a user's hook panicked; the task is not affected.
+	HookPanicked struct {
+		Request *tasks.Request
+		Err     error
+	}
+)
+
+func (Started) event()              {}
+func (Stopping) event()             {}
+func (Stopped) event()              {}
+func (TaskReceived) event()         {}
+func (TaskPostponed) event()        {}
+func (TaskStarted) event()          {}
+func (TaskSucceeded) event()        {}
+func (TaskFailed) event()           {}
+func (TaskRetried) event()          {}
+func (TaskIgnored) event()          {}
+func (TaskRejected) event()         {}
+func (TaskRevoked) event()          {}
+func (TaskCancelled) event()        {}
+func (TaskUnknown) event()          {}
+func (MessageUnprocessable) event() {}
+func (SettleFailed) event()         {}
+func (StoreFailed) event()          {}
+func (PublishFailed) event()        {}
+func (FetchFailed) event()          {}
+func (HookPanicked) event()         {}
+
+// observe tells every observer. One that panics must not take a task down.
+func (w *Worker) observe(event Event) {
+	for _, observer := range w.observers {
+		func() {
+			defer func() { _ = recover() }()
+			observer.Observe(event)
+		}()
+	}
+}

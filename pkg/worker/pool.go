@@ -1,0 +1,55 @@
+package worker
+
+import "sync"
+
+// pool runs jobs on goroutines that it keeps: it starts one only when none is
+// idle, so it grows to the number of slots in use and an idle worker is small.
+type pool struct {
+	run  func(*job)
+	done func() // gives the job's slot back
+
+	mu   sync.Mutex
+	idle int
+	jobs chan *job
+	all  sync.WaitGroup
+}
+
+func newPool(size int, run func(*job), done func()) *pool {
+	return &pool{run: run, done: done, jobs: make(chan *job, size)}
+}
+
+// submit hands over a job whose slot is reserved. It doesn't block: there are
+// never more jobs than slots.
+func (p *pool) submit(j *job) {
+	p.mu.Lock()
+	if p.idle > 0 {
+		p.idle--
+		p.mu.Unlock()
+		p.jobs <- j
+		return
+	}
+	p.mu.Unlock()
+	p.all.Go(func() { p.work(j) })
+}
+
+func (p *pool) work(j *job) {
+	for ok := true; ok; j, ok = <-p.jobs {
+		p.one(j)
+		p.mu.Lock()
+		p.idle++
+		p.mu.Unlock()
+	}
+}
+
+// one runs a job and gives its slot back, also when the handler ends the
+// goroutine (runtime.Goexit); the pool starts another one then.
+func (p *pool) one(j *job) {
+	defer p.done()
+	p.run(j)
+}
+
+// close waits for the running jobs. Nothing may be submitted from here on.
+func (p *pool) close() {
+	close(p.jobs)
+	p.all.Wait()
+}

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// settleRetry stores RETRY and publishes the copy of a task that asked for it.
+// Celery publishes first; but then the copy can be finished before RETRY is
+// stored, and the caller would wait for ever. Where the copy can't be published
+// the task has not been retried.
+func (w *Worker) settleRetry(j *job) {
+	if j.storeErrors {
+		w.storeOnce(w.retryMeta(j), !j.mayBeStored)
+		j.mayBeStored = true
+	}
+	if err := w.publishRetry(j, retryOf(j)); err != nil {
+		j.outcome = acks.RetryUnpublished
+		j.err = fmt.Errorf("worker: retry of %s[%s] could not be published: %w", j.message.Task, j.message.ID, err)
+	}
+}
+
+func (w *Worker) publishRetry(j *job, retry *tasks.RetryError) error {
+	message, err := w.retryMessage(j, retry)
+	if err != nil {
+		return err
+	}
+	envelope, err := protocol.EncodeMessage(message, protocol.EncodeOptions{
+		Protocol: w.options.TaskProtocol, Compression: message.Compression,
+	})
+	if err != nil {
+		return err
+	}
+	envelope.Properties.DeliveryTag = uuid.NewString()
+	body, err := envelope.Encode()
+	if err != nil {
+		return err
+	}
+	headers, err := envelope.HeadersJSON()
+	if err != nil {
+		return err
+	}
+	return w.publish(j, message.Queue, transport.Outgoing{
+		Body: body, Headers: headers, Priority: message.Priority, Delay: w.serverDelay(message.ETA),
+	})
+}
+
+// retryMessage is the message that runs the task again: all of the received one
+// (Celery loses ignore_result, the serializer and the compression), with one
+// more retry, another ETA, and what the handler asked to change.
+func (w *Worker) retryMessage(j *job, retry *tasks.RetryError) (*protocol.Message, error) {
+	m := *j.message
+	m.Retries++
+	m.ETA = retryTime(retry, time.Now()).In(w.options.Timezone)
+	m.Queue = j.delivery.Queue()
+	if retry.Args != nil {
+		args, err := protocol.ToValue(retry.Args)
+		if err != nil {
+			return nil, err
+		}
+		m.Args, m.ArgsRepr = args, protocol.ReprArgs(retry.Args)
+	}
+	if retry.Kwargs != nil {
+		kwargs, err := protocol.ToValue(retry.Kwargs)
+		if err != nil {
+			return nil, err
+		}
+		m.Kwargs, _ = kwargs.(map[string]any)
+		m.KwargsRepr = protocol.Repr(kwargs, protocol.ReprLimit)
+	}
+	return &m, nil
+}
+
+// retryTime is when the retry runs; zero is at once.
+func retryTime(retry *tasks.RetryError, now time.Time) time.Time {
+	switch {
+	case !retry.ETA.IsZero():
+		return retry.ETA
+	case retry.Countdown > 0:
+		return now.Add(retry.Countdown)
+	}
+	return time.Time{}
+}
+
+// serverDelay is the part of the wait that the broker can do: whole ticks,
+// rounded down, and not beyond its maximum. The worker that gets the message
+// waits for the rest.
+func (w *Worker) serverDelay(eta time.Time) time.Duration {
+	capabilities := w.transport.Capabilities()
+	rest := time.Until(eta)
+	if eta.IsZero() || capabilities.DelayTick <= 0 || rest <= 0 {
+		return 0
+	}
+	delay := rest.Truncate(capabilities.DelayTick)
+	if capabilities.MaxDelay > 0 {
+		delay = min(delay, capabilities.MaxDelay)
+	}
+	return delay
+}
+
+func (w *Worker) tellRetried(j *job) {
+	retry := retryOf(j)
+	w.observe(TaskRetried{Request: j.request, Cause: retry.Cause, Delay: retry.Countdown, When: retry.ETA})
+}
+
+// retryOf is what the handler asked for; the outcome is Retry because of it.
+func retryOf(j *job) *tasks.RetryError {
+	ended, _ := tasks.OutcomeOf(j.err)
+	retry, ok := ended.(*tasks.RetryError)
+	if !ok {
+		return &tasks.RetryError{}
+	}
+	return retry
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+)
+
+// run calls the handler and says how it ended. It is false where the message
+// could not be acked early: then the broker delivers it again, and running it
+// here too could charge an order twice.
+func (w *Worker) run(j *job) bool {
+	if !j.policy.Late && !w.settleDelivery(j, "ack", j.delivery.Ack) {
+		return false
+	}
+	w.observe(TaskStarted{Request: j.request})
+	if w.trackStarted(j) {
+		w.storeStarted(j)
+	}
+	j.started = time.Now()
+	value := w.call(j)
+	j.runtime = time.Since(j.started)
+	w.conclude(j, value)
+	return true
+}
+
+// call calls the handler. One that ends its goroutine doesn't come back here: it
+// counts as a lost worker, and the job is settled on the way out.
+func (w *Worker) call(j *job) (value any) {
+	if j.err != nil { // the arguments were none
+		return nil
+	}
+	ctx, cancel := context.WithCancel(tasks.WithRequest(w.workContext, j.request))
+	defer cancel()
+	returned := false
+	defer func() {
+		if !returned {
+			j.runtime = time.Since(j.started)
+			j.err, j.outcome = errGoexit, acks.WorkerLost
+			w.settle(j)
+		}
+	}()
+	value, j.err = j.task.Run(ctx, j.arguments)
+	returned = true
+	return value
+}
+
+// conclude turns what the handler returned into an outcome.
+func (w *Worker) conclude(j *job, value any) {
+	if j.err == nil {
+		w.concludeSuccess(j, value)
+		return
+	}
+	j.outcome = acks.Failure
+	if w.workContext.Err() != nil && (errors.Is(j.err, context.Canceled) || errors.Is(j.err, ErrCancelled)) {
+		j.outcome = acks.Cancelled
+	}
+	ended, _ := tasks.OutcomeOf(j.err)
+	switch e := ended.(type) {
+	case *tasks.RetryError:
+		j.outcome = acks.Retry
+	case *tasks.IgnoreError:
+		j.outcome = acks.Ignore
+	case *tasks.RejectError:
+		j.outcome = acks.Reject
+		if e.Requeue {
+			j.outcome = acks.RejectRequeue
+		}
+	}
+}
+
+// concludeSuccess: a result that can't be serialized is a failure, as in Celery.
+func (w *Worker) concludeSuccess(j *job, value any) {
+	wire, err := protocol.ToValue(value)
+	if err != nil {
+		j.err, j.outcome = err, acks.EncodeFailure
+		return
+	}
+	j.value, j.outcome = wire, acks.Success
+}
+
+// storeStarted tells people who watch that the task runs.
+func (w *Worker) storeStarted(j *job) {
+	m := w.metaOf(j, protocol.StateStarted)
+	m.Result = map[string]any{"pid": int64(os.Getpid()), "hostname": w.options.Hostname}
+	w.storeOnce(m, j.message.Retries == 0 && !j.request.Redelivered)
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// settleTimeout bounds one settlement. It runs while the worker stops, so no
+// context of the engine ends it.
+const settleTimeout = 30 * time.Second
+
+// settle does what is due after a task, in the order that loses nothing: what
+// follows is published, the result is stored, the observers are told, and only
+// then the message is settled.
+func (w *Worker) settle(j *job) {
+	if j.outcome == acks.Retry {
+		w.settleRetry(j)
+	}
+	decision := w.store(j)
+	for _, event := range decision.Events {
+		w.tell(j, event)
+	}
+	if j.outcome == acks.Ignore {
+		w.observe(TaskIgnored{Request: j.request, Reason: reasonText(j.err)})
+	}
+	w.callHooks(j)
+	w.settleMessage(j, decision.Settle)
+}
+
+// store stores the outcome and decides what that means for the message.
+func (w *Worker) store(j *job) acks.Decision {
+	decision := acks.Decide(j.policy, j.outcome)
+	if j.outcome == acks.Retry {
+		return decision // settleRetry has stored it
+	}
+	err := w.storeOutcome(j, decision.Store)
+	if errors.Is(err, transport.ErrTooLarge) {
+		// That is this task's failure, not the connection's: the caller learns of it
+		// instead of waiting for ever.
+		j.err = fmt.Errorf("the result of %s[%s] can't be stored: %w", j.message.Task, j.message.ID, err)
+		j.outcome = acks.Failure
+		decision = acks.Decide(j.policy, j.outcome)
+		err = w.storeOutcome(j, decision.Store)
+	}
+	if err != nil && j.policy.Late {
+		j.outcome = acks.ResultUnstored
+		decision = acks.Decide(j.policy, j.outcome)
+	}
+	return decision
+}
+
+// settleMessage applies the settlement.
+func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
+	switch settlement {
+	case acks.None:
+	case acks.Ack:
+		w.settleDelivery(j, "ack", j.delivery.Ack)
+	case acks.Discard:
+		w.keep(j, w.options.DeadLetterQueue, reasonRejected, j.err)
+	case acks.Requeue:
+		w.requeue(j)
+	case acks.Release:
+		w.handBack(j)
+	case acks.Republish:
+		w.republish(j)
+	}
+}
+
+// republish is for a message that is acked already but wanted again.
+func (w *Worker) republish(j *job) {
+	headers, err := j.envelope.HeadersJSON()
+	if err != nil {
+		w.observe(PublishFailed{ID: j.request.ID, Queue: j.request.Queue, Err: err, GivenUp: true})
+		return
+	}
+	// A failure is reported by publish.
+	_ = w.publish(j, j.delivery.Queue(), transport.Outgoing{
+		Body: j.delivery.Body(), Headers: headers, Priority: j.message.Priority,
+		Delay: requeueBase, Attempts: j.delivery.Attempt(),
+	})
+}
+
+// settleDelivery runs one settlement and reports a failure; the broker delivers
+// the message again then. It tells whether the settlement is confirmed.
+func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	defer cancel()
+	err := settle(ctx)
+	if err == nil {
+		return true
+	}
+	id := ""
+	if j.request != nil {
+		id = j.request.ID
+	}
+	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err})
+	// What was not applied can still be handed back at once instead of when the
+	// connection ends. Where it was settled or lost this is refused, and right so.
+	if operation != "ack" && !errors.Is(err, transport.ErrLost) {
+		_ = j.delivery.Nack(ctx)
+	}
+	return false
+}
+
+// tell reports one of Celery's events.
+func (w *Worker) tell(j *job, event acks.Event) {
+	switch event {
+	case acks.Succeeded:
+		w.observe(TaskSucceeded{Request: j.request, Result: j.value, Runtime: j.runtime})
+	case acks.Failed:
+		w.observe(TaskFailed{
+			Request: j.request, Err: j.err, Exception: exceptionOf(j), Traceback: tasks.Traceback(j.err),
+			Runtime: j.runtime, Expected: j.task.Options().Expected(j.err),
+		})
+	case acks.Retried:
+		w.tellRetried(j)
+	case acks.RevokedEvent:
+		w.observe(TaskRevoked{Request: j.request, Expired: j.outcome == acks.Expired})
+	case acks.CancelledEvent:
+		w.observe(TaskCancelled{Request: j.request, HandedBack: j.policy.Late})
+	case acks.RejectedForGood, acks.RejectedRequeue:
+		w.observe(TaskRejected{
+			Request: j.request, Requeue: event == acks.RejectedRequeue, Reason: reasonText(j.err),
+		})
+	}
+}
+
+// callHooks calls what the user registered for the end of a task.
+func (w *Worker) callHooks(j *job) {
+	ctx := tasks.WithRequest(context.WithoutCancel(w.workContext), j.request)
+	hooks := w.registry.Hooks()
+	var panicked error
+	switch j.outcome {
+	case acks.Success:
+		panicked = hooks.Success(ctx, j.request, j.value)
+	case acks.Failure, acks.EncodeFailure, acks.Reject, acks.RetryUnpublished, acks.WorkerLost:
+		panicked = hooks.Failure(ctx, j.request, j.err)
+	case acks.Retry:
+		panicked = hooks.Retry(ctx, j.request, retryOf(j))
+	default: // no hook for the others, as in Celery
+	}
+	if panicked != nil {
+		w.observe(HookPanicked{Request: j.request, Err: panicked})
+	}
+}
+
+// reasonText is why a task was rejected or ignored, in the handler's words.
+func reasonText(err error) string {
+	ended, _ := tasks.OutcomeOf(err)
+	switch e := ended.(type) {
+	case *tasks.RejectError:
+		return e.Reason
+	case *tasks.IgnoreError:
+		return e.Reason
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// exceptionOf is the exception that is stored and shown for the job's failure.
+func exceptionOf(j *job) protocol.Exception {
+	if j.outcome == acks.EncodeFailure {
+		return protocol.Exception{Type: "EncodeError", Module: "kombu.exceptions", Args: []any{j.err.Error()}}
+	}
+	return tasks.ExceptionOf(j.err)
+}

@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"sync"
+)
+
+// slots are the rights to run a task. One is reserved before a message is asked
+// for, so that the worker never holds more unfinished tasks than it can run.
+//
+// A reserved slot is given back in one of two places: fetch gives back what
+// Receive didn't use, and the pool gives back a job's slot when the job is over.
+type slots struct {
+	mu      sync.Mutex
+	free    int
+	waiters []*slotWaiter
+	// lenders are called once when somebody has to wait for a slot.
+	lenders map[*lender]struct{}
+}
+
+// lender holds slots that it can give back early.
+type lender struct{ recall context.CancelFunc }
+
+type slotWaiter struct {
+	most    int
+	granted chan int // buffered, so that a grant never blocks
+}
+
+func newSlots(size int) *slots { return &slots{free: size, lenders: map[*lender]struct{}{}} }
+
+// reserve waits for at least one slot and takes up to most.
+func (s *slots) reserve(ctx context.Context, most int) (int, error) {
+	return s.wait(ctx, most, false)
+}
+
+// reserveFirst is reserve(1) ahead of everyone who waits: for tasks that are due.
+func (s *slots) reserveFirst(ctx context.Context) error {
+	_, err := s.wait(ctx, 1, true)
+	return err
+}
+
+func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	if s.free > 0 {
+		n := min(s.free, most)
+		s.free -= n
+		s.mu.Unlock()
+		return n, nil
+	}
+	w := &slotWaiter{most: most, granted: make(chan int, 1)}
+	if first {
+		s.waiters = append([]*slotWaiter{w}, s.waiters...)
+	} else {
+		s.waiters = append(s.waiters, w)
+	}
+	for l := range s.lenders {
+		l.recall()
+	}
+	clear(s.lenders)
+	s.mu.Unlock()
+
+	select {
+	case n := <-w.granted:
+		return n, nil
+	case <-ctx.Done():
+	}
+	if n := s.leave(w); n > 0 {
+		s.release(n)
+	}
+	return 0, context.Cause(ctx)
+}
+
+// leave takes w out of the line and returns what was granted to it meanwhile.
+func (s *slots) leave(w *slotWaiter) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.waiters {
+		if other == w {
+			s.waiters = append(s.waiters[:i], s.waiters[i+1:]...)
+			return 0
+		}
+	}
+	return <-w.granted
+}
+
+// release gives n slots back, to those who wait first.
+func (s *slots) release(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	for s.free > 0 && len(s.waiters) > 0 {
+		w := s.waiters[0]
+		s.waiters = s.waiters[1:]
+		granted := min(s.free, w.most)
+		s.free -= granted
+		w.granted <- granted
+	}
+}
+
+// contended tells whether someone waits for a slot.
+func (s *slots) contended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiters) > 0
+}
+
+// lend returns a context that ends as soon as somebody waits for a slot, for one
+// who only holds slots in case something comes.
+func (s *slots) lend(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &lender{recall: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiters) > 0 {
+		cancel()
+	} else {
+		s.lenders[l] = struct{}{}
+	}
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.lenders, l)
+	}
+}

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/results"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// cancelGrace is how long cancelled handlers get to return before Stop gives up
+// on them.
+const cancelGrace = 5 * time.Second
+
+// Worker consumes queues and runs the tasks of a registry. New, Start, Stop; it
+// can't be started twice.
+type Worker struct {
+	options   Options
+	registry  *tasks.Registry
+	transport transport.Transport
+	backend   results.Backend // nil: results are disabled
+	observers []Observer
+	accept    protocol.Accept
+
+	slots  *slots
+	pool   *pool
+	parked *parking
+
+	// fetchContext ends when the worker stops fetching, workContext when running
+	// handlers are cancelled. Settling goes on under neither.
+	fetchContext, workContext context.Context //nolint:containedctx // the two lifetimes of the engine, made by Start
+	stopFetch, cancelWork     context.CancelCauseFunc
+
+	consumers []transport.Consumer
+	fetchers  sync.WaitGroup
+	running   atomic.Bool
+	stopOnce  sync.Once
+	finished  chan struct{} // closed when everything is settled
+}
+
+// New makes a worker. The transport and the backend (nil = results disabled)
+// belong to the caller, who starts them before Start and stops them after Stop.
+// It returns ErrOptions for settings it can't have and the registry's errors.
+func New(
+	options Options, registry *tasks.Registry, broker transport.Transport, backend results.Backend, observers ...Observer,
+) (*Worker, error) {
+	if err := registry.Err(); err != nil {
+		return nil, err
+	}
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	accept, err := protocol.NewAccept(options.AcceptContent)
+	if err != nil {
+		return nil, fmt.Errorf("%w: accept_content: %w", ErrOptions, err)
+	}
+	w := &Worker{
+		options: options, registry: registry, transport: broker, backend: backend, observers: observers,
+		accept: accept, slots: newSlots(options.Concurrency), finished: make(chan struct{}),
+	}
+	w.pool = newPool(options.Concurrency, w.process, func() { w.slots.release(1) })
+	w.parked = newParking(max(minParked, options.Concurrency))
+	return w, nil
+}
+
+// Start opens a consumer for each queue and returns once the worker consumes. A
+// queue the broker can't have is transport.ErrName. Cancelling ctx is a warm
+// shutdown; Stop must be called all the same.
+func (w *Worker) Start(ctx context.Context) error {
+	w.fetchContext, w.stopFetch = context.WithCancelCause(ctx)
+	w.workContext, w.cancelWork = context.WithCancelCause(context.WithoutCancel(ctx))
+	for _, queue := range w.options.Queues {
+		consumer, err := w.transport.Consumer(queue)
+		if err != nil {
+			w.stopFetch(ErrShutdown)
+			w.cancelWork(ErrShutdown)
+			return errors.Join(fmt.Errorf("worker: consume %q: %w", queue, err), w.closeConsumers())
+		}
+		w.consumers = append(w.consumers, consumer)
+	}
+	for i, queue := range w.options.Queues {
+		f := &fetcher{worker: w, queue: queue, consumer: w.consumers[i], alone: len(w.options.Queues) == 1}
+		w.fetchers.Go(func() { f.run(w.fetchContext) })
+	}
+	w.running.Store(true)
+	w.observe(Started{
+		Hostname: w.options.Hostname, Queues: w.options.Queues, Concurrency: w.options.Concurrency,
+		Tasks: w.registry.Names(),
+	})
+	return nil
+}
+
+// Consuming tells whether the worker fetches messages.
+func (w *Worker) Consuming() bool { return w.running.Load() && w.fetchContext.Err() == nil }
+
+// Stop is Celery's warm shutdown: it stops fetching at once, hands back what has
+// not started, waits until the running tasks are finished and settled, and
+// closes the consumers. It is idempotent and may be called from several
+// goroutines. When ctx ends first, running tasks are cancelled as by Cancel and
+// get five seconds; those that don't return then are left behind, their messages
+// unsettled, and Stop returns an error.
+func (w *Worker) Stop(ctx context.Context) error {
+	if !w.running.Load() {
+		return nil
+	}
+	w.stopOnce.Do(func() {
+		w.observe(Stopping{})
+		w.stopFetch(ErrShutdown)
+		go w.drain()
+	})
+	select {
+	case <-w.finished:
+		return nil
+	case <-ctx.Done():
+	}
+	w.Cancel()
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	select {
+	case <-w.finished:
+		return nil
+	case <-grace.C:
+		return fmt.Errorf("worker: stop: handlers did not return within %v of being cancelled: %w", cancelGrace, ctx.Err())
+	}
+}
+
+// Cancel is Celery's cold shutdown: running handlers have their context
+// cancelled with the cause ErrCancelled. A late task that ends because of it is
+// handed back; an early one is stored as RETRY, as Celery does. Call Stop too.
+func (w *Worker) Cancel() {
+	if !w.running.Load() {
+		return
+	}
+	w.observe(Stopping{Cancelled: true})
+	w.stopFetch(ErrCancelled)
+	w.cancelWork(ErrCancelled)
+}
+
+// drain ends the steps in their order, so that none hands work to one that is
+// gone.
+func (w *Worker) drain() {
+	defer close(w.finished)
+	w.fetchers.Wait()
+	w.parked.close()
+	w.pool.close()
+	if err := w.closeConsumers(); err != nil {
+		w.observe(FetchFailed{Err: err})
+	}
+	w.cancelWork(ErrShutdown)
+	w.observe(Stopped{})
+}
+
+func (w *Worker) closeConsumers() error {
+	errs := make([]error, 0, len(w.consumers))
+	for _, consumer := range w.consumers {
+		errs = append(errs, consumer.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// process walks a job down the rest of the line, on a goroutine of the pool.
+func (w *Worker) process(j *job) {
+	if !w.admit(j) {
+		return
+	}
+	if !w.run(j) {
+		return
+	}
+	w.settle(j)
+}
