@@ -149,10 +149,10 @@ func TestAgainstCelery(t *testing.T) {
 	require.NoError(t, err)
 	var file struct {
 		Rows []struct {
-			Case     string
-			Conf     map[string]bool
-			Sequence []string
-		}
+			Case     string          `json:"case"`
+			Conf     map[string]bool `json:"conf"`
+			Sequence []string        `json:"sequence"`
+		} `json:"rows"`
 	}
 	require.NoError(t, json.Unmarshal(raw, &file))
 	outcomes := []struct {

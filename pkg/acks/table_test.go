@@ -8,7 +8,7 @@ import (
 )
 
 func policies() []Policy {
-	var all []Policy
+	all := make([]Policy, 0, 16)
 	for bits := range 16 {
 		all = append(all, Policy{
 			Late: bits&1 != 0, OnFailure: bits&2 != 0, OnTimeout: bits&4 != 0, RejectOnWorkerLost: bits&8 != 0,

@@ -163,7 +163,7 @@ func (p *program) printResult(meta protocol.Meta) error {
 	if meta.Status != protocol.StateSuccess {
 		text := string(meta.Status)
 		if exception, ok := meta.Result.(protocol.Exception); ok {
-			text += ": " + exception.Type + protocol.ReprArgs(exception.Args)
+			text += ": " + exception.String()
 		}
 		return failed(errors.New(text))
 	}

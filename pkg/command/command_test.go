@@ -182,7 +182,7 @@ func TestServeCallAndStop(t *testing.T) {
 	require.Equal(t, "42\n", out)
 	code, _, errOut = run(t, "call", "--config", s.file, "test.fail")
 	require.Equal(t, exitFailure, code)
-	require.Contains(t, errOut, "ValueError('no good',)")
+	require.Contains(t, errOut, "ValueError('no good')")
 	code, _, errOut = run(t, "call", "--config", s.file, "no.such")
 	require.Equal(t, exitFailure, code)
 	require.Contains(t, errOut, "NotRegistered")

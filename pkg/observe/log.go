@@ -81,7 +81,7 @@ func (l *Log) failed(e worker.TaskFailed) {
 		level, word = zapcore.InfoLevel, "expected"
 	}
 	text := "Task %s raised %s: %s"
-	args := []any{nameOf(e.Request), word, exceptionText(e.Exception)}
+	args := []any{nameOf(e.Request), word, e.Exception}
 	if e.Traceback != "" && !e.Expected {
 		text += "\n%s"
 		args = append(args, strings.TrimRight(e.Traceback, "\n"))
@@ -188,15 +188,6 @@ func nameOf(request *tasks.Request) string {
 // seconds is a duration as Python prints a float.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
-// exceptionText is the exception as Python's repr has it.
-func exceptionText(e protocol.Exception) string {
-	args := protocol.ReprArgs(e.Args)
-	if len(e.Args) == 1 {
-		args = strings.TrimSuffix(args, ",)") + ")" // ValueError('x'), not ValueError('x',)
-	}
-	return e.Type + args
-}
-
 func retryText(e worker.TaskRetried) string {
 	when := "Retry"
 	switch {
@@ -206,7 +197,7 @@ func retryText(e worker.TaskRetried) string {
 		when = "Retry in " + seconds(e.Delay) + "s"
 	}
 	if e.Cause != nil {
-		when += ": " + exceptionText(tasks.ExceptionOf(e.Cause))
+		when += ": " + tasks.ExceptionOf(e.Cause).String()
 	}
 	return when
 }

@@ -174,12 +174,3 @@ func isBuiltinException(name string) bool {
 	endings := []string{"Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration", "Group"}
 	return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
-
-// exceptionRepr is Python's repr of an exception: ValueError('too small').
-func exceptionRepr(exception protocol.Exception) string {
-	args := protocol.ReprArgs(exception.Args)
-	if len(exception.Args) == 1 {
-		args = strings.TrimSuffix(args, ",)") + ")"
-	}
-	return exception.Type[strings.LastIndexByte(exception.Type, '.')+1:] + args
-}

@@ -126,7 +126,7 @@ func (*RetryError) outcome() {}
 func (e *RetryError) PythonException() protocol.Exception {
 	text := "Retry " + e.when()
 	if e.Cause != nil {
-		text += ": " + exceptionRepr(ExceptionOf(e.Cause))
+		text += ": " + ExceptionOf(e.Cause).String()
 	}
 	return protocol.Exception{Type: "Retry", Module: celeryExceptions, Args: []any{text}}
 }

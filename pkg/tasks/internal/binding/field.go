@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+
+	"github.com/lovage-project/lovage/pkg/protocol"
 )
 
 // field is an exported field of a struct, those of embedded structs included.
@@ -76,7 +78,7 @@ func appendFields(fields []field, t reflect.Type, prefix []int) ([]field, error)
 		}
 		name := parsed.name
 		if name == "" {
-			name = pythonName(structField.Name)
+			name = protocol.PythonName(structField.Name)
 		}
 		fields = append(fields, field{tag: parsed, name: name, goName: structField.Name, typ: structField.Type, index: index})
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"math/big"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -64,19 +63,17 @@ func convertUUID(value any, into reflect.Value) *mismatch {
 	return nil
 }
 
-// decimalSyntax is what Python's str(Decimal) writes.
-var decimalSyntax = regexp.MustCompile(`^-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|Infinity|s?NaN[0-9]*)$`)
-
 // convertDecimal refuses floats: 0.1 is not the decimal 0.1.
 func convertDecimal(value any, into reflect.Value) *mismatch {
 	switch v := value.(type) {
 	case protocol.Decimal:
 		into.SetString(string(v))
 	case string:
-		if !decimalSyntax.MatchString(v) {
+		decimal, err := protocol.ParseDecimal(v)
+		if err != nil {
 			return badText(v, "a Decimal")
 		}
-		into.SetString(v)
+		into.SetString(string(decimal))
 	case int64, *big.Int:
 		text, _ := textOf(v)
 		into.SetString(text)
