@@ -1,0 +1,60 @@
+# Run `make` or `make help` for the list of targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Tools have a module of their own, so that users of the library don't inherit them.
+TOOL := $(GO) tool -modfile=tools/go.mod
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/lovage-project/lovage/pkg/command.Version=$(VERSION)
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: ## Run real Celery against the worker with the embedded broker, and print what came back
+	@bash examples/demo/run.sh
+
+.PHONY: test
+test: lint test-go test-interop test-demo test-container ## Run everything CI runs
+
+.PHONY: test-go
+test-go: ## Run the Go tests with the race detector
+	$(GO) test -race ./...
+
+.PHONY: test-interop
+test-interop: ## Run real Celery, newest and old, and the KubeMQ SDK against the built binary
+	bash interop/run.sh
+	LOVAGE_PYTHON=$(CURDIR)/.venv-interop-new/bin/python $(GO) test -count=1 -tags interop -run Interop ./pkg/protocol
+
+.PHONY: test-demo
+test-demo: demo ## Check that the demo works
+
+.PHONY: test-container
+test-container: build ## Check what a container needs: a static binary that runs as another user
+	bash interop/container.sh
+
+.PHONY: lint
+lint: ## Check format and style
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(TOOL) golangci-lint fmt ./...
+
+.PHONY: vuln
+vuln: ## Check the dependencies for known vulnerabilities (needs the vulnerability database)
+	$(TOOL) govulncheck ./...
+
+.PHONY: build
+build: ## Build the static binary into bin/worker
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/worker ./cmd/worker
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	@bash scripts/fuzz.sh $(or $(FUZZTIME),30s)
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist .venv-* data

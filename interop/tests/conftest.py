@@ -1,0 +1,48 @@
+"""What the tests are handed: a Go worker with its embedded broker, and an app."""
+
+from __future__ import annotations
+
+import compat  # noqa: F401  # isort: skip  # it must come before Celery
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import Celery
+from harness import Runs
+from stack import MAPPED_QUEUE, OTHER_QUEUE, QUEUE, Stack
+
+MakeStack = Callable[..., Stack]
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Return the worker that all tests share which don't stop it."""
+    settings = {"queues": [QUEUE, OTHER_QUEUE, MAPPED_QUEUE]}
+    with Stack(tmp_path_factory.mktemp("shared"), **settings).running() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def app(stack: Stack) -> Celery:
+    """Return the Celery app that publishes to the shared worker."""
+    return stack.app
+
+
+@pytest.fixture
+def make_stack(tmp_path: Path) -> Iterator[MakeStack]:
+    """Return a function that starts a worker of the test's own."""
+    with ExitStack() as started:
+
+        def make(name: str = "worker", **settings: Any) -> Stack:
+            return started.enter_context(Stack(tmp_path / name, **settings).running())
+
+        yield make
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    """Return the record of what the counting tasks did."""
+    return Runs(tmp_path / "runs")
