@@ -140,7 +140,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func startService(t *testing.T, r *tasks.Registry) *service {
+func startService(t *testing.T, r *tasks.Registry, flags ...string) *service {
 	t.Helper()
 	s := &service{
 		t: t, file: filepath.Join(t.TempDir(), "celery.yaml"),
@@ -149,7 +149,7 @@ func startService(t *testing.T, r *tasks.Registry) *service {
 	text := fmt.Sprintf("broker: embedded\nresult_backend: embedded\nworker_concurrency: 2\n"+
 		"embedded_broker: {listen: %q, data_dir: \"\"}\nhealth: {listen: %q}\n", freeAddress(t), freeAddress(t))
 	require.NoError(t, os.WriteFile(s.file, []byte(text), 0o600))
-	go func() { s.code <- Run(context.Background(), r, []string{"--config", s.file}, s.log, s.log) }()
+	go func() { s.code <- Run(context.Background(), r, append([]string{"--config", s.file}, flags...), s.log, s.log) }()
 	s.await("ready.")
 	return s
 }
@@ -201,6 +201,24 @@ func TestServeCallAndStop(t *testing.T) {
 	require.Contains(t, s.log.String(), "Warm shutdown")
 	code, _, _ = run(t, "health", "--config", s.file)
 	require.Equal(t, exitFailure, code)
+}
+
+func TestFlagsBeatTheFile(t *testing.T) {
+	s := startService(t, registry(nil), "-c", "3", "-Q", "a,b", "-n", "w1@here", "-l", "debug", "--", "task_acks_late=true")
+	require.Contains(t, s.log.String(), "concurrency 3, queues a, b")
+	require.Contains(t, s.log.String(), "w1@here ready.")
+	s.signal(syscall.SIGHUP)
+	require.Equal(t, exitOK, s.exitCode())
+}
+
+func TestUSR1DumpsStacksAndUSR2IsIgnored(t *testing.T) {
+	s := startService(t, registry(nil))
+	s.signal(syscall.SIGUSR2)
+	s.signal(syscall.SIGUSR1)
+	s.await("goroutine ")
+	require.Contains(t, s.log.String(), "pkg/worker")
+	s.signal(syscall.SIGQUIT)
+	require.Equal(t, exitFailure, s.exitCode())
 }
 
 func TestInterruptIsCode1(t *testing.T) {

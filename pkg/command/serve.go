@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -32,8 +33,9 @@ func (p *program) serve(ctx context.Context, pairs []string) error {
 	}
 	// Caught from here on, so that a signal during the start ends it cleanly.
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	defer p.dumpOnUSR1()()
 
 	starting, started := context.WithCancelCause(ctx)
 	stack, err := p.startWithSignals(starting, started, settings, logger, signals)
@@ -122,13 +124,40 @@ func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) 
 	}
 }
 
-// signalCode is Celery's exit code: 0 after SIGTERM, 1 after an interrupt.
+// signalCode is Celery's exit code: 0 after SIGTERM, 1 after an interrupt. SIGHUP,
+// with which Celery restarts itself, is for a supervisor here.
 func signalCode(sig os.Signal) int {
-	if sig == syscall.SIGTERM && !remapped() {
+	if sig == syscall.SIGHUP || sig == syscall.SIGTERM && !remapped() {
 		return exitOK
 	}
 	return exitFailure
 }
+
+// dumpOnUSR1 writes the stacks of all goroutines when SIGUSR1 comes, as Celery
+// does with its threads, until stop is called. SIGUSR2, Celery's debugger, does
+// nothing: by default it would kill the process.
+func (p *program) dumpOnUSR1() (stop func()) {
+	dumps := make(chan os.Signal, 1)
+	signal.Notify(dumps, syscall.SIGUSR1)
+	signal.Ignore(syscall.SIGUSR2)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range dumps {
+			stacks := make([]byte, maxDump)
+			p.complain("stacks:\n" + string(stacks[:runtime.Stack(stacks, true)]))
+		}
+	}()
+	return func() {
+		signal.Stop(dumps)
+		signal.Reset(syscall.SIGUSR2)
+		close(dumps)
+		<-ended
+	}
+}
+
+// maxDump bounds what SIGUSR1 writes.
+const maxDump = 4 << 20
 
 // isCold: SIGQUIT cancels at once, and so does SIGTERM with Celery's
 // REMAP_SIGTERM=SIGQUIT.
