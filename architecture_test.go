@@ -49,7 +49,7 @@ var onlyIn = map[string][]string{
 	"go.uber.org/zap":                   {"pkg/observe", "pkg/command"},
 	"github.com/getsentry/sentry-go":    {"pkg/observe", "pkg/command"},
 	"github.com/spf13/viper":            {"pkg/config"},
-	"go.etcd.io/bbolt":                  {"pkg/broker"},
+	"github.com/cockroachdb/pebble/v2":  {"pkg/broker"},
 	"github.com/kubemq-io/protobuf/go":  {"pkg/broker", "pkg/transport/kubemq", "pkg/results/kubemq"},
 	"github.com/gocelery/gocelery":      {"pkg/tasks/gocelery"},
 	"github.com/vmihailenco/msgpack/v5": {"pkg/protocol"},

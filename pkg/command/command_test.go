@@ -149,7 +149,9 @@ func startService(t *testing.T, r *tasks.Registry, flags ...string) *service {
 	text := fmt.Sprintf("broker: embedded\nresult_backend: embedded\nworker_concurrency: 2\n"+
 		"embedded_broker: {listen: %q, data_dir: \"\"}\nhealth: {listen: %q}\n", freeAddress(t), freeAddress(t))
 	require.NoError(t, os.WriteFile(s.file, []byte(text), 0o600))
-	go func() { s.code <- Run(context.Background(), r, append([]string{"--config", s.file}, flags...), s.log, s.log) }()
+	go func() {
+		s.code <- Run(context.Background(), r, append([]string{"--config", s.file}, flags...), s.log, s.log)
+	}()
 	s.await("ready.")
 	return s
 }

@@ -1,0 +1,71 @@
+package broker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// crashChildDir makes the test binary a broker on this directory instead of a
+// test run, so that a test can kill it.
+const crashChildDir = "LOVAGE_BROKER_CRASH_DIR"
+
+// crashChild runs a broker until its parent is gone. It prints its address.
+func crashChild(dir string) {
+	b, err := New(Config{Listen: "127.0.0.1:0", DataDir: dir})
+	if err == nil {
+		err = b.Start(context.Background())
+	}
+	if err != nil {
+		panic(err)
+	}
+	_, _ = fmt.Fprintln(os.Stdout, "listening", b.Addr())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = b.Stop()
+}
+
+// childBroker is a broker in a process of its own.
+type childBroker struct {
+	address string
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+func startChild(t *testing.T, dir string) *childBroker {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), crashChildDir+"="+dir)
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
+	require.True(t, ok, line)
+	return &childBroker{address: address, command: command, stdin: stdin}
+}
+
+// kill ends the process as kill -9 does.
+func (c *childBroker) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.command.Process.Kill())
+	require.Error(t, c.command.Wait(), "it was killed")
+	_ = c.stdin.Close()
+}
+
+// stop ends the process in an orderly way.
+func (c *childBroker) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.stdin.Close())
+	require.NoError(t, c.command.Wait())
+}
