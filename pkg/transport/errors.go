@@ -1,0 +1,23 @@
+package transport
+
+import "errors"
+
+// Errors of every transport; test for them with errors.Is.
+var (
+	// ErrSettled: the delivery was settled before.
+	ErrSettled = errors.New("transport: delivery is already settled")
+	// ErrLost: the connection that held the delivery is gone; the broker hands
+	// the message out again.
+	ErrLost = errors.New("transport: delivery is lost, the broker redelivers it")
+	// ErrUnconfirmed: the broker did not answer in time; the operation may or may
+	// not have happened.
+	ErrUnconfirmed = errors.New("transport: not confirmed by the broker")
+	// ErrName: the broker can't have a queue of this name.
+	ErrName = errors.New("transport: invalid queue name")
+	// ErrDelay: longer than the broker's longest delay.
+	ErrDelay = errors.New("transport: delay exceeds the broker's maximum")
+	// ErrTooLarge: larger than the broker takes.
+	ErrTooLarge = errors.New("transport: message exceeds the broker's limit")
+	// ErrStopped: the transport or consumer is stopped.
+	ErrStopped = errors.New("transport: stopped")
+)

@@ -1,0 +1,28 @@
+package kubemq
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// newBackOff gives waits of 50 ms, doubling to 5 s, each spread by half so that
+// many workers don't come back at the same moment.
+func newBackOff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval: 50 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: 5 * time.Second,
+	}
+}
+
+// pause waits unless ctx ends first.
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

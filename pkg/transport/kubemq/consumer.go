@@ -1,0 +1,141 @@
+package kubemq
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	pb "github.com/kubemq-io/protobuf/go"
+
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// consumer takes messages from one queue. It stays the same over lost connections.
+type consumer struct {
+	transport      *Transport
+	queue, channel string
+	history        history
+
+	// closed ends what runs; once makes Close idempotent.
+	closed chan struct{}
+	once   sync.Once
+
+	// receiving is held by Receive. strategy belongs to its holder; nil before the
+	// first Receive, because the server is probed at the start of the transport.
+	receiving sync.Mutex
+	strategy  strategy
+}
+
+// Receive is transport.Consumer's. It may return before request.Wait is over.
+func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest, deliver func(transport.Delivery)) error {
+	if request.Slots < 1 {
+		return fmt.Errorf("kubemq: receive from queue %q: %d slots, at least 1", c.queue, request.Slots)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	watching := make(chan struct{})
+	defer func() { cancel(nil); <-watching }()
+	go func() {
+		defer close(watching)
+		select {
+		case <-c.closed:
+			cancel(transport.ErrStopped)
+		case <-ctx.Done():
+		}
+	}()
+	waits := newBackOff()
+	for {
+		if c.stopped() != nil || c.transport.link.await(ctx) != nil {
+			return c.stopped()
+		}
+		if c.strategy == nil {
+			c.strategy = c.transport.traits.open(c.transport.consumer, c.channel)
+		}
+		delivered, err := c.strategy.receive(ctx, request, func(message *pb.QueueMessage, held *transaction) {
+			deliver(newDelivery(c, message, held))
+		})
+		switch {
+		case err == nil, delivered > 0:
+			return nil
+		case ctx.Err() != nil:
+			return c.stopped()
+		case refused(err):
+			return fmt.Errorf("kubemq: receive from queue %q: %w", c.queue, err)
+		}
+		// The link may be up again at once, or never have been down.
+		if pause(ctx, waits.NextBackOff()) != nil {
+			return c.stopped()
+		}
+	}
+}
+
+// stopped is what an ended Receive returns: nothing, unless the consumer is closed.
+func (c *consumer) stopped() error {
+	select {
+	case <-c.closed:
+		return fmt.Errorf("kubemq: receive from queue %q: %w", c.queue, transport.ErrStopped)
+	default:
+		return nil
+	}
+}
+
+// Close ends Receive, proves what was settled and gives the rest back.
+func (c *consumer) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.receiving.Lock()
+		defer c.receiving.Unlock()
+		if c.strategy != nil {
+			c.strategy.stop()
+		}
+		c.transport.forget(c)
+	})
+	return nil
+}
+
+// maxHistory bounds what a consumer remembers.
+const maxHistory = 65_536
+
+// history is what a consumer handed over without a proven settlement. The server
+// does not count a message that comes back after a lost connection; the consumer
+// that had it before knows.
+type history struct {
+	mu   sync.Mutex
+	seen map[place]int
+}
+
+// place is one message in one queue.
+type place struct {
+	id       string
+	sequence uint64
+}
+
+func placeOf(message *pb.QueueMessage) place {
+	return place{id: message.MessageID, sequence: message.Attributes.GetSequence()}
+}
+
+// add notes a delivery and returns how many there were before.
+func (h *history) add(p place) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen == nil {
+		h.seen = make(map[place]int)
+	}
+	for known := range h.seen {
+		if len(h.seen) < maxHistory {
+			break
+		}
+		delete(h.seen, known)
+	}
+	h.seen[p]++
+	return h.seen[p] - 1
+}
+
+// remove forgets a message whose settlement is proven.
+func (h *history) remove(p place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.seen, p)
+}

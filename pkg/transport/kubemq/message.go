@@ -1,0 +1,92 @@
+package kubemq
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "github.com/kubemq-io/protobuf/go"
+
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// Tags on messages. The priority is kubemq-celery's; the rest is ours.
+const (
+	tagPriority = "priority"
+	// tagAttempts counts the deliveries of earlier copies of a message.
+	tagAttempts = "lovage-attempts"
+	// Beside a dead letter: why, and where it comes from.
+	tagReason = "lovage-reason"
+	tagDetail = "lovage-detail"
+	tagQueue  = "lovage-queue"
+)
+
+const (
+	// maxAttempts bounds what the tag of a stranger's message may claim.
+	maxAttempts = 1_000_000
+	// maxDetailBytes bounds the sentence beside a dead letter.
+	maxDetailBytes = 2048
+)
+
+// newMessage is the message that stands for outgoing, without delay and expiry.
+func newMessage(channel string, outgoing transport.Outgoing) *pb.QueueMessage {
+	message := &pb.QueueMessage{
+		Channel: channel, Body: outgoing.Body, Metadata: string(outgoing.Headers),
+		Tags:   map[string]string{tagPriority: strconv.Itoa(outgoing.Priority)},
+		Policy: &pb.QueueMessagePolicy{},
+	}
+	setAttempts(message, outgoing.Attempts)
+	return message
+}
+
+// copyOf is a new message with what received brought, for the same queue. Its
+// expiry is what remains of the original's.
+func copyOf(received *pb.QueueMessage, attempts int, now time.Time) *pb.QueueMessage {
+	tags := maps.Clone(received.Tags)
+	if tags == nil {
+		tags = make(map[string]string)
+	}
+	message := &pb.QueueMessage{
+		Channel: received.Channel, Body: received.Body, Metadata: received.Metadata, Tags: tags,
+		Policy: &pb.QueueMessagePolicy{},
+	}
+	if policy := received.Policy; policy.GetMaxReceiveQueue() != "" {
+		message.Policy.MaxReceiveCount, message.Policy.MaxReceiveQueue = policy.MaxReceiveCount, policy.MaxReceiveQueue
+	}
+	if at := received.Attributes.GetExpirationAt(); at != 0 {
+		message.Policy.ExpirationSeconds = expirySeconds(max(time.Second, time.Unix(0, at).Sub(now)))
+	}
+	setAttempts(message, attempts)
+	return message
+}
+
+func setAttempts(message *pb.QueueMessage, attempts int) {
+	delete(message.Tags, tagAttempts)
+	if attempts > 0 {
+		message.Tags[tagAttempts] = strconv.Itoa(attempts)
+	}
+}
+
+// earlierAttempts reads the tag; whatever is not a sane number counts as none.
+func earlierAttempts(message *pb.QueueMessage) int {
+	n, err := strconv.Atoi(message.Tags[tagAttempts])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(n, maxAttempts)
+}
+
+// expirySeconds rounds up, so that nothing expires before its time.
+func expirySeconds(expires time.Duration) int32 {
+	return int32(min((expires+time.Second-1)/time.Second, 1<<31-1))
+}
+
+// letterText makes text fit for a tag: other clients refuse a message with broken
+// UTF-8 as a whole.
+func letterText(text string) string {
+	if len(text) > maxDetailBytes {
+		text = text[:maxDetailBytes]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

@@ -1,0 +1,74 @@
+package kubemq
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	pb "github.com/kubemq-io/protobuf/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lovage-project/lovage/pkg/broker"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+func TestProbeOfTheEmbeddedBroker(t *testing.T) {
+	t.Parallel()
+	tr := started(t, Config{Address: startBroker(t, broker.Config{}).addr()})
+	require.Zero(t, tr.Capabilities().MinWait)
+}
+
+// TestProbe imitates servers that must not get StrategyDirect.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	type answerFunc = func(*pb.QueuesDownstreamResponse)
+	one := func() []*pb.QueueMessage { return []*pb.QueueMessage{message("probe", 1)} }
+	for reason, server := range map[string]func(get int, answer answerFunc){
+		"a Get for more than there is waits": func(_ int, answer answerFunc) {
+			time.AfterFunc(minGetWait, func() {
+				answer(&pb.QueuesDownstreamResponse{Messages: one()})
+			})
+		},
+		"an open transaction takes later messages": func(get int, answer answerFunc) {
+			if get == 1 {
+				answer(&pb.QueuesDownstreamResponse{Messages: one()})
+				return
+			}
+			answer(&pb.QueuesDownstreamResponse{})
+		},
+		"settlements wait behind a Get": func(get int, answer answerFunc) {
+			if get < 3 {
+				answer(&pb.QueuesDownstreamResponse{Messages: one()})
+				return
+			}
+			// The handler is busy with the Get: the barrier stands behind it.
+			<-time.After(minGetWait)
+			answer(&pb.QueuesDownstreamResponse{})
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			gets := 0
+			fake := &fakeServer{downstream: func(request *pb.QueuesDownstreamRequest, answer func(*pb.QueuesDownstreamResponse)) {
+				switch request.RequestTypeData {
+				case pb.QueuesDownstreamRequestType_Get:
+					mu.Lock()
+					gets++
+					n := gets
+					mu.Unlock()
+					server(n, answer)
+				case pb.QueuesDownstreamRequestType_ActiveOffsets:
+					answer(&pb.QueuesDownstreamResponse{})
+				default:
+				}
+			}}
+			notes := make(chan string, 1)
+			tr := started(t, Config{
+				Address: fake.serve(t), Hooks: transport.Hooks{Note: func(text string) { notes <- text }},
+			})
+			require.Equal(t, "kubemq: strategy single: "+reason, <-notes)
+			require.Equal(t, time.Second, tr.Capabilities().MinWait)
+		})
+	}
+}
