@@ -24,6 +24,8 @@ type consumer struct {
 	// first Receive, because the server is probed at the start of the transport.
 	receiving sync.Mutex
 	strategy  strategy
+	// again are the acks of what came twice.
+	again sync.WaitGroup
 }
 
 // Receive is transport.Consumer's. It may return before request.Wait is over.
@@ -51,9 +53,14 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 			return c.stopped()
 		}
 		if c.strategy == nil {
+			c.history.window = c.transport.traits.doneWindow
 			c.strategy = c.transport.traits.open(c.transport.consumer, c.channel)
 		}
 		delivered, err := c.strategy.receive(ctx, request, func(message *pb.QueueMessage, held *transaction) {
+			if c.history.isDone(placeOf(message)) {
+				c.ackAgain(ctx, message, held)
+				return
+			}
 			deliver(newDelivery(c, message, held))
 		})
 		switch {
@@ -69,6 +76,16 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 			return c.stopped()
 		}
 	}
+}
+
+// ackAgain settles a message that the server delivers although it has acked it.
+// What isn't proven in time is delivered once more, and acked then.
+func (c *consumer) ackAgain(ctx context.Context, message *pb.QueueMessage, held *transaction) {
+	c.again.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierTimeout)
+		defer cancel()
+		_ = held.ack(ctx, int64(message.Attributes.GetSequence()))
+	})
 }
 
 // stopped is what an ended Receive returns: nothing, unless the consumer is closed.
@@ -90,52 +107,8 @@ func (c *consumer) Close() error {
 		if c.strategy != nil {
 			c.strategy.stop()
 		}
+		c.again.Wait()
 		c.transport.forget(c)
 	})
 	return nil
-}
-
-// maxHistory bounds what a consumer remembers.
-const maxHistory = 65_536
-
-// history is what a consumer handed over without a proven settlement. The server
-// does not count a message that comes back after a lost connection; the consumer
-// that had it before knows.
-type history struct {
-	mu   sync.Mutex
-	seen map[place]int
-}
-
-// place is one message in one queue.
-type place struct {
-	id       string
-	sequence uint64
-}
-
-func placeOf(message *pb.QueueMessage) place {
-	return place{id: message.MessageID, sequence: message.Attributes.GetSequence()}
-}
-
-// add notes a delivery and returns how many there were before.
-func (h *history) add(p place) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.seen == nil {
-		h.seen = make(map[place]int)
-	}
-	for known := range h.seen {
-		if len(h.seen) < maxHistory {
-			break
-		}
-		delete(h.seen, known)
-	}
-	h.seen[p]++
-	return h.seen[p] - 1
-}
-
-// remove forgets a message whose settlement is proven.
-func (h *history) remove(p place) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.seen, p)
 }

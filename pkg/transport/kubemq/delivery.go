@@ -50,7 +50,7 @@ func (d *delivery) Redelivered() bool {
 
 // Ack is transport.Delivery's.
 func (d *delivery) Ack(ctx context.Context) error {
-	return d.settle(func() error { return nil }, func() error { return d.held.ack(ctx, d.sequence()) })
+	return d.settle(nothing, func() error { return d.held.ack(ctx, d.sequence()) }, d.consumer.history.finish)
 }
 
 // Nack puts the message at the tail of the queue. The server does it, unless it
@@ -59,7 +59,7 @@ func (d *delivery) Nack(ctx context.Context) error {
 	if d.nackDrops() {
 		return d.replace(ctx, copyOf(d.message, d.Attempt(), time.Now()), 0)
 	}
-	return d.settle(func() error { return nil }, func() error { return d.held.nack(ctx, d.sequence()) })
+	return d.settle(nothing, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish)
 }
 
 // Requeue sends a copy with the delay, or the longest the server takes, and acks
@@ -73,7 +73,7 @@ func (d *delivery) Requeue(ctx context.Context, after time.Duration) error {
 // work, a copy with the same count goes to the tail instead.
 func (d *delivery) Release(ctx context.Context) error {
 	if d.held.releasable() {
-		return d.settle(func() error { return nil }, func() error { return d.held.release(ctx) })
+		return d.settle(nothing, func() error { return d.held.release(ctx) }, d.consumer.history.remove)
 	}
 	return d.replace(ctx, copyOf(d.message, d.Attempt()-1, time.Now()), 0)
 }
@@ -98,12 +98,16 @@ func (d *delivery) DeadLetter(ctx context.Context, letter transport.DeadLetter) 
 func (d *delivery) replace(ctx context.Context, message *pb.QueueMessage, delay time.Duration) error {
 	return d.settle(
 		func() error { return d.consumer.transport.sendCopy(ctx, message, delay) },
-		func() error { return d.held.ack(ctx, d.sequence()) })
+		func() error { return d.held.ack(ctx, d.sequence()) },
+		d.consumer.history.finish)
 }
 
+// nothing is to be prepared.
+func nothing() error { return nil }
+
 // settle makes sure that it happens once. A failed prepare leaves the delivery
-// open.
-func (d *delivery) settle(prepare, apply func() error) error {
+// open. proven notes a settlement that the server has applied.
+func (d *delivery) settle(prepare, apply func() error, proven func(place)) error {
 	if d.settled.Swap(true) {
 		return fmt.Errorf("kubemq: queue %q: %w", d.consumer.queue, transport.ErrSettled)
 	}
@@ -113,7 +117,7 @@ func (d *delivery) settle(prepare, apply func() error) error {
 	}
 	err := apply()
 	if err == nil {
-		d.consumer.history.remove(d.place)
+		proven(d.place)
 	}
 	return err
 }

@@ -110,3 +110,42 @@ func TestHistory(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(h.seen), maxHistory)
 }
+
+// TestDeliveredAgainAfterItsAck: where several consumers share a queue, the 2023
+// server delivers some messages again that it has acked. They are acked once more
+// and not handed over; another message with the same body is.
+func TestDeliveredAgainAfterItsAck(t *testing.T) {
+	t.Parallel()
+	twin := message("a", 3)
+	server := &fakeServer{downstream: holding(message("a", 1), message("a", 1), message("b", 2), twin)}
+	c := opened(t, started(t, Config{Address: server.serve(t), Strategy: StrategySingle}), "q")
+	require.NoError(t, received(t, c, 1)[0].Ack(t.Context()))
+	got := received(t, c, 2)
+	require.Equal(t, "b", string(got[0].Body()))
+	require.EqualValues(t, 3, got[1].(*delivery).place.sequence)
+	for _, d := range got {
+		require.NoError(t, d.Ack(t.Context()))
+	}
+	within(t, func() bool { return len(server.of(pb.QueuesDownstreamRequestType_AckRange)) == 4 }, "the second ack")
+}
+
+func TestReleasedMessageIsNotDone(t *testing.T) {
+	t.Parallel()
+	server := &fakeServer{downstream: holding(message("a", 1), message("a", 1))}
+	c := opened(t, started(t, Config{Address: server.serve(t), Strategy: StrategySingle}), "q")
+	require.NoError(t, received(t, c, 1)[0].Release(t.Context()))
+	require.Equal(t, "a", string(received(t, c, 1)[0].Body()))
+}
+
+func TestHistoryForgetsTheOldest(t *testing.T) {
+	t.Parallel()
+	h := history{window: 2}
+	for sequence := range uint64(4) {
+		h.finish(place{"id", sequence})
+	}
+	require.False(t, h.isDone(place{"id", 0}))
+	require.False(t, h.isDone(place{"id", 1}))
+	require.True(t, h.isDone(place{"id", 2}))
+	require.True(t, h.isDone(place{"id", 3}))
+	require.Len(t, h.done, 2)
+}

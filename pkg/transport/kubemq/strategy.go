@@ -29,7 +29,9 @@ type deliverFunc func(message *pb.QueueMessage, held *transaction)
 type traits struct {
 	// minWait is transport.Capabilities.MinWait.
 	minWait time.Duration
-	open    func(client *Client, channel string) strategy
+	// doneWindow is history.window.
+	doneWindow int
+	open       func(client *Client, channel string) strategy
 }
 
 func (s Strategy) traits() traits {
@@ -37,8 +39,8 @@ func (s Strategy) traits() traits {
 	case StrategyDirect:
 		return traits{open: newDirect}
 	case StrategyBatch:
-		return traits{open: newBatch, minWait: minGetWait}
+		return traits{open: newBatch, minWait: minGetWait, doneWindow: doneWindow}
 	default:
-		return traits{open: newSingle, minWait: minGetWait}
+		return traits{open: newSingle, minWait: minGetWait, doneWindow: doneWindow}
 	}
 }
