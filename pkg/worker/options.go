@@ -56,10 +56,9 @@ type Options struct {
 
 	// AcceptContent are the serializers (names or MIME types) that are decoded.
 	AcceptContent []string
-	// TaskSerializer, TaskCompression and TaskProtocol are used for messages the
-	// worker publishes where the incoming message doesn't decide.
-	TaskSerializer, TaskCompression string
-	TaskProtocol                    int
+	// TaskProtocol is the version of the messages the worker publishes. Their
+	// serializer and compression are those of the message they follow.
+	TaskProtocol int
 	// Timezone is the zone of date_done and of ETAs the worker computes.
 	Timezone *time.Location
 	// Limits bound what is decoded.
@@ -86,7 +85,6 @@ func DefaultOptions() Options {
 		AcksOnTimeout:      true,
 		ResultExpires:      24 * time.Hour,
 		AcceptContent:      []string{"json"},
-		TaskSerializer:     "json",
 		TaskProtocol:       protocol.Protocol2,
 		Timezone:           time.UTC,
 		Limits:             protocol.DefaultLimits(),
