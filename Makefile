@@ -26,7 +26,6 @@ test-go: ## Run the Go tests with the race detector
 .PHONY: test-interop
 test-interop: ## Run real Celery, newest and old, and the KubeMQ SDK against the built binary
 	bash interop/run.sh
-	LOVAGE_PYTHON=$(CURDIR)/.venv-interop-new/bin/python $(GO) test -count=1 -tags interop -run Interop ./pkg/protocol
 
 .PHONY: test-demo
 test-demo: demo ## Check that the demo works

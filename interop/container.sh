@@ -58,7 +58,7 @@ code=0
 wait "$pid" || code=$?
 [ "$code" = 0 ] || { cat "$root/log"; fail "the worker's exit code is $code"; }
 pid=
-[ -e "$root/data" ] || fail "no data was written"
+[ -n "$(ls -A "$root/data")" ] || fail "no data was written"
 
 # Either of Docker's two commands can check the compose file.
 if docker compose version >/dev/null 2>&1; then

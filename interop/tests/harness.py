@@ -158,6 +158,8 @@ class Service:
         self._config = directory / "celery.yaml"
         self._command = [*command, "--config", str(self._config)]
         self._program: Program | None = None
+        # A program that ends by itself has crashed, unless the test says otherwise.
+        self._ended = False
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -180,6 +182,7 @@ class Service:
         """Start it and return at once."""
         self._config.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         self._program = Program(self._command, self._directory)
+        self._ended = False
         return self._program
 
     def start(self) -> Program:
@@ -190,12 +193,19 @@ class Service:
 
     def stop(self) -> None:
         """End it with SIGTERM and insist on a clean end."""
+        self._ended = True
         status = self.program.stop()
         assert status == 0, f"exit status {status}:\n{self.program.log[-4000:]}"
 
     def kill(self) -> None:
         """End it with SIGKILL."""
+        self._ended = True
         self.program.kill()
+
+    def wait(self) -> int:
+        """Wait for the end that a signal of the test brings, and return the status."""
+        self._ended = True
+        return self.program.wait()
 
     @contextmanager
     def running(self) -> Iterator[Service]:
@@ -204,7 +214,7 @@ class Service:
             self.start()
             yield self
         finally:
-            if self._program is not None and self._program.running:
+            if self._program is not None and not self._ended:
                 self.stop()
 
 

@@ -84,7 +84,7 @@ def test_no_envelope(app: Celery, broker: Broker, make: Any, reason: str):
     broker.send(QUEUE, Outgoing(body=body))
     message = kept(broker, body[-20:])
     assert message.body == body
-    assert reason in str(message.tags) + message.metadata
+    assert message.tags["lovage-reason"] == reason
     assert goes_on(app)
 
 
@@ -105,7 +105,7 @@ def test_no_task(app: Celery, broker: Broker, changes: dict[str, Any], reason: s
     broker.send(QUEUE, Outgoing(body=body))
     message = kept(broker, mark.encode())
     assert message.body == body
-    assert reason in str(message.tags) + message.metadata
+    assert message.tags["lovage-reason"] == reason
     assert goes_on(app)
 
 
@@ -115,5 +115,5 @@ def test_unknown_task(app: Celery, broker: Broker):
         result.get(timeout=SOON)
     message = kept(broker, result.id.encode())
     assert json.loads(message.body)["headers"]["task"] == "interop.nobody_knows_this_either"
-    assert "unregistered" in str(message.tags) + message.metadata
+    assert message.tags["lovage-reason"] == "unregistered"
     assert goes_on(app)

@@ -62,10 +62,11 @@ func describeRequest(ctx context.Context, _ struct{}) (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{
-		"id":      request.ID,
-		"task":    request.Task,
-		"retries": request.Retries,
-		"queue":   request.Queue,
-		"attempt": request.Attempt,
+		"id":       request.ID,
+		"task":     request.Task,
+		"retries":  request.Retries,
+		"queue":    request.Queue,
+		"attempt":  request.Attempt,
+		"priority": request.Priority,
 	}, nil
 }

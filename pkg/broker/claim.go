@@ -56,6 +56,7 @@ func (qs *queues) lineUp(ctx context.Context, w want) (*claim, error) {
 		return nil, err
 	}
 	qs.waiting++
+	q.pins++ // a claim that was woken is not in line, and needs the queue all the same
 	c.in = q
 	c.woken = make(chan struct{}, 1)
 	q.lineUp(c, (*list.List).PushBack)
@@ -132,6 +133,7 @@ func (c *claim) leave(ctx context.Context) {
 	c.queues.mu.Lock()
 	defer c.queues.mu.Unlock()
 	c.queues.waiting--
+	c.in.pins--
 	c.in.leaveLine(c)
 	if len(c.messages) == 0 {
 		c.take(ctx, c.in)

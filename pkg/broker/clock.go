@@ -35,7 +35,7 @@ func (qs *queues) keepTime(ctx context.Context) {
 				return
 			}
 		}
-		timer.Reset(qs.schedule(now))
+		timer.Reset(qs.schedule(time.Now())) // not from now: the steps took their time
 	}
 }
 

@@ -40,8 +40,13 @@ type requestTraffic struct {
 // activeTime is how long after its last use a queue counts as active.
 const activeTime = time.Minute
 
-// listChannels lists the channels of a kind whose name contains search, by name.
-// It is never nil: clients need a JSON array.
+// maxListed bounds one answer, so that clients with the default receive limit of
+// gRPC (4 MiB) can read it: names have up to 255 bytes.
+const maxListed = 5_000
+
+// listChannels lists the channels of a kind whose name contains search: first the
+// one that is called so, which is what clients look for, then by name. It is never
+// nil: clients need a JSON array.
 func (s *service) listChannels(kind, search string) []listedChannel {
 	list := []listedChannel{}
 	add := func(c listedChannel) {
@@ -52,7 +57,7 @@ func (s *service) listChannels(kind, search string) []listedChannel {
 	}
 	switch kind {
 	case kindQueues:
-		s.queues.listQueues(add)
+		s.queues.listQueues(search, add)
 	case kindEvents:
 		s.queues.listCreated(kind, eventTraffic{}, s.events.list(add), add)
 	case kindEventsStore:
@@ -60,15 +65,28 @@ func (s *service) listChannels(kind, search string) []listedChannel {
 	default:
 		s.queues.listCreated(kind, requestTraffic{}, nil, add)
 	}
-	slices.SortFunc(list, func(a, b listedChannel) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	slices.SortFunc(list, func(a, b listedChannel) int {
+		if (a.Name == search) != (b.Name == search) {
+			if a.Name == search {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list[:min(len(list), maxListed)]
 }
 
-func (qs *queues) listQueues(add func(listedChannel)) {
+// listQueues looks at the names first: there may be very many result queues, and
+// every other call waits meanwhile.
+func (qs *queues) listQueues(search string, add func(listedChannel)) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	now := time.Now().UnixNano()
 	for _, q := range qs.byName {
+		if !strings.Contains(q.name, search) {
+			continue
+		}
 		add(listedChannel{
 			Name:         q.name,
 			LastActivity: q.active / int64(time.Second),

@@ -11,7 +11,7 @@ type queue struct {
 	waiters *list.List          // of *claim, in the order in which they are served; nil if none
 	created bool                // by create-channel: stays when it is empty
 
-	pins    int           // messages in the journal that will enter the queue
+	pins    int           // messages in the journal that will enter the queue, and waiting claims
 	delayed int           // messages in queues.delays
 	idle    *list.Element // in queues.idle while nothing keeps the queue
 	active  int64         // last send or receive, unix ns

@@ -122,7 +122,9 @@ func (qs *queues) touch(q *queue) {
 func (qs *queues) forget(e *list.Element) {
 	q := qs.idle.Remove(e).(*queue) //nolint:forcetypeassert // the list holds nothing else
 	q.idle = nil
-	delete(qs.byName, q.name)
+	if qs.byName[q.name] == q { // not one that has its name meanwhile
+		delete(qs.byName, q.name)
+	}
 }
 
 // enter puts a stored message where it belongs: into the delays, or to its

@@ -31,6 +31,7 @@ func newServer(config Config, s *service) *grpc.Server {
 		grpc.MaxSendMsgSize(config.MaxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: deadPeer, Timeout: deadPeer}),
+		grpc.InTapHandle(auth.tap),
 		grpc.UnaryInterceptor(auth.unary),
 		grpc.ChainStreamInterceptor(auth.stream, streams.limit),
 		// Stop returns when no handler is left, so that the store can be closed.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,12 +28,49 @@ func (p *program) check(settings *config.Settings) error {
 	if err := p.registry.Err(); err != nil {
 		return err
 	}
-	for _, queue := range settings.Worker.Queues {
-		if _, err := kubemq.ChannelName(queue); err != nil {
-			return fmt.Errorf("task_queues: %w", err)
-		}
+	if err := checkNames(settings.Worker); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n",
 		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()))
 	return err
+}
+
+// checkNames refuses queues that the broker can't have: those that are consumed
+// and those that messages are moved to. The latter must not be among the former,
+// also not under another name of the same channel: a message would come back for
+// ever.
+func checkNames(w config.Worker) error {
+	consumed := map[string]bool{}
+	for _, queue := range w.Queues {
+		channel, err := kubemq.ChannelName(queue)
+		if err != nil {
+			return fmt.Errorf("task_queues: %w", err)
+		}
+		consumed[channel] = true
+	}
+	target := func(setting, queue string) error {
+		channel, err := kubemq.ChannelName(queue)
+		if err != nil {
+			return fmt.Errorf("%s: %w", setting, err)
+		}
+		if consumed[channel] {
+			return fmt.Errorf("%s: %q is the channel %q, which this worker consumes", setting, queue, channel)
+		}
+		return nil
+	}
+	if w.DeadLetterQueue != "" {
+		if err := target("dead_letter_queue", w.DeadLetterQueue); err != nil {
+			return err
+		}
+	}
+	if w.UnprocessableQueue == "" {
+		return nil
+	}
+	for _, queue := range w.Queues {
+		if err := target("unprocessable_queue", strings.ReplaceAll(w.UnprocessableQueue, "%s", queue)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -78,6 +78,11 @@ func TestCheck(t *testing.T) {
 	code, _, errOut = run(t, "check", "task_default_queue=///")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errOut, "///")
+	for _, setting := range []string{"unprocessable_queue=%s.", "dead_letter_queue=..."} {
+		code, _, errOut = run(t, "check", setting)
+		require.Equal(t, exitUsage, code, setting)
+		require.Contains(t, errOut, strings.Split(setting, "=")[0])
+	}
 }
 
 func TestUsageMistakes(t *testing.T) {
@@ -246,6 +251,27 @@ func TestSecondSignalCancels(t *testing.T) {
 	require.Equal(t, exitFailure, s.exitCode())
 	require.Contains(t, s.log.String(), "Cold shutdown")
 	require.Contains(t, s.log.String(), "handed back: true")
+}
+
+// TestColdShutdownEndsWithADeafHandler: one that ignores its context is left behind
+// after its grace.
+func TestColdShutdownEndsWithADeafHandler(t *testing.T) {
+	started, release := make(chan struct{}, 1), make(chan struct{})
+	defer close(release)
+	r := registry(nil)
+	tasks.Handle(r, "test.deaf", func(context.Context, tasks.None) (any, error) {
+		started <- struct{}{}
+		<-release
+		return nil, nil
+	})
+	s := startService(t, r)
+	code, _, errOut := run(t, "call", "--config", s.file, "--no-wait", "test.deaf")
+	require.Equal(t, exitOK, code, errOut)
+	<-started
+	begin := time.Now()
+	s.signal(syscall.SIGQUIT)
+	require.Equal(t, exitFailure, s.exitCode())
+	require.Less(t, time.Since(begin), 9*time.Second, "the grace is five seconds, once")
 }
 
 func TestSignalDuringTheStartEndsIt(t *testing.T) {

@@ -82,6 +82,8 @@ func (p *program) startWithSignals(
 func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) int {
 	code := exitOK
 	var stopped chan struct{}
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	stop := func() {
 		if stopped != nil {
 			return
@@ -89,7 +91,7 @@ func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) 
 		stopped = make(chan struct{})
 		go func() {
 			defer close(stopped)
-			if err := s.worker.Stop(context.WithoutCancel(ctx)); err != nil {
+			if err := s.worker.Stop(patience); err != nil {
 				p.complain(err.Error())
 			}
 		}()
@@ -108,7 +110,7 @@ func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) 
 			stop()
 			if received == 2 || isCold(sig) {
 				code = exitFailure
-				s.worker.Cancel()
+				giveUp() // Stop cancels what runs, and waits for it no longer than its grace
 			}
 		case err := <-s.failed:
 			s.logger.Error("the embedded broker has failed: " + err.Error())

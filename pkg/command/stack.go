@@ -55,6 +55,9 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 			err = errors.Join(err, s.stop())
 		}
 	}()
+	if err := checkNames(settings.Worker); err != nil {
+		return nil, err
+	}
 	options, err := workerOptions(settings)
 	if err != nil {
 		return nil, err

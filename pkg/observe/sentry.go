@@ -7,6 +7,7 @@ import (
 
 	"github.com/getsentry/sentry-go"
 
+	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
@@ -32,6 +33,11 @@ func (s *Sentry) Observe(event worker.Event) {
 	if !ok || failed.Expected {
 		return
 	}
+	value := failed.Err.Error()
+	var argument *tasks.ArgumentError
+	if errors.As(failed.Err, &argument) { // its text quotes the value
+		value = "the arguments don't fit: " + argument.Argument
+	}
 	hub := s.hub.Clone()
 	hub.WithScope(func(scope *sentry.Scope) {
 		scope.SetTag("celery_task", failed.Request.Task)
@@ -43,7 +49,7 @@ func (s *Sentry) Observe(event worker.Event) {
 		report.Level = sentry.LevelError
 		report.Transaction = failed.Request.Task
 		report.Exception = []sentry.Exception{{
-			Type: failed.Exception.Type, Module: failed.Exception.Module, Value: failed.Err.Error(),
+			Type: failed.Exception.Type, Module: failed.Exception.Module, Value: value,
 			Stacktrace: sentry.ExtractStacktrace(failed.Err),
 		}}
 		hub.CaptureEvent(report)

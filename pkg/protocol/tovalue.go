@@ -157,8 +157,14 @@ func scalarValue(v reflect.Value) (any, error) {
 	}
 }
 
-// methodValue asks the value itself for its form; ok tells whether it has one.
+// methodValue asks the value itself for its form; ok tells whether it has one. Its
+// methods are the user's: a panic in one is an error of this value.
 func methodValue(v reflect.Value, depth int) (value any, ok bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			value, ok, err = nil, true, encodeErrorf("%s: panic: %v", v.Type(), p)
+		}
+	}()
 	switch m := withMethods(v).(type) {
 	case *time.Time:
 		return *m, true, nil

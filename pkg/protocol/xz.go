@@ -29,6 +29,9 @@ var (
 	errXZTruncated = errors.New("the xz stream ends early")
 )
 
+// maxXZBlocks bounds the blocks of one stream. Python's lzma writes one.
+const maxXZBlocks = 4096
+
 // unxz reads one stream of LZMA2 blocks.
 func unxz(body []byte, limit int) ([]byte, error) {
 	if len(body) < xzHeaderSize || string(body[:len(xzMagic)]) != xzMagic || body[6] != 0 {
@@ -40,7 +43,11 @@ func unxz(body []byte, limit int) ([]byte, error) {
 	}
 	var out []byte
 	rest := body[xzHeaderSize:]
-	for {
+	for blocks := 1; ; blocks++ {
+		// Each makes a decoder, and sixteen bytes make an empty one.
+		if blocks > maxXZBlocks {
+			return nil, &LimitError{What: "blocks of an xz stream", Limit: maxXZBlocks}
+		}
 		if len(rest) == 0 {
 			return nil, errXZTruncated
 		}

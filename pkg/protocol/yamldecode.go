@@ -221,6 +221,10 @@ func (d *yamlDecoder) key(n *yaml.Node) (any, error) {
 // merge adds the pairs of a mapping, or of each of a list of mappings, the later
 // ones first: of two that have a key, the earlier one's value counts.
 func (d *yamlDecoder) merge(m map[string]any, n *yaml.Node) error {
+	// Merges of merges multiply without a value in them.
+	if err := d.item(); err != nil {
+		return err
+	}
 	if err := d.enter(); err != nil {
 		return err
 	}

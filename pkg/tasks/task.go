@@ -1,6 +1,9 @@
 package tasks
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Task is a registered handler with its options.
 type Task struct {
@@ -22,9 +25,22 @@ func (t *Task) Options() Options { return t.options }
 func (t *Task) Run(ctx context.Context, args Arguments) (result any, err error) {
 	panicked := guard(func() {
 		result, err = t.chain()(withTask(ctx, t), args)
+		probe(err)
 	})
 	if panicked != nil {
 		return nil, panicked
 	}
 	return result, err
+}
+
+var errProbe = errors.New("tasks: probe")
+
+// probe calls the methods of an error that the worker will call. They are the
+// user's: a typed nil or a careless method panics here, where it is the task's
+// failure, and not in the worker.
+func probe(err error) {
+	if err != nil {
+		_ = errors.Is(err, errProbe)
+		_ = err.Error()
+	}
 }

@@ -28,7 +28,8 @@ type Delivery interface {
 	// Redelivered tells whether the message may have been handed out before.
 	Redelivered() bool
 
-	// Ack says that the message is done.
+	// Ack says that the message is done. It is so for this consumer also where the
+	// error wraps ErrUnconfirmed: if the broker delivers it again, it is acked again.
 	Ack(ctx context.Context) error
 	// Nack hands the message back now, to any worker. It counts as an attempt.
 	Nack(ctx context.Context) error

@@ -69,10 +69,18 @@ func (w *Worker) prepare(j *job) {
 	// The caller's wish wins, then the task's setting, then the worker's.
 	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult))
 	j.storeErrors = !j.ignoreResult || either(options.StoreErrorsEvenIfIgnored, w.options.StoreErrorsEvenIfIgnored)
-	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.trackStarted(j)
+	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeRerun(j)
 	j.arguments = tasks.Arguments{Kwargs: m.Kwargs}
 	j.arguments.Args, j.err = m.Positional() // an error is the task's failure, see run
 	j.request = w.newRequest(j)
+}
+
+// mayBeRerun tells whether a message that looks new may have run before: a worker
+// that died between storing a late task's result and its ack leaves no trace on the
+// message. Looking costs a second on servers that make a look wait; there the
+// chance is taken.
+func (w *Worker) mayBeRerun(j *job) bool {
+	return j.policy.Late && w.transport.Capabilities().MinWait == 0
 }
 
 func (w *Worker) newRequest(j *job) *tasks.Request {
@@ -143,14 +151,14 @@ func (w *Worker) postpone(j *job, delay time.Duration) {
 		})
 	}
 	if err != nil {
-		w.settleDelivery(j, "hand back", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
+		w.settleBest(j, "hand back", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
 		return
 	}
 	w.observe(TaskPostponed{Request: j.request, Delay: delay})
-	w.settleDelivery(j, "ack", j.delivery.Ack)
+	w.settleBest(j, "ack", j.delivery.Ack)
 }
 
-func (w *Worker) handBack(j *job) { w.settleDelivery(j, "hand back", j.delivery.Release) }
+func (w *Worker) handBack(j *job) { w.settleBest(j, "hand back", j.delivery.Release) }
 
 func (w *Worker) trackStarted(j *job) bool {
 	return !j.ignoreResult && either(j.task.Options().TrackStarted, w.options.TrackStarted)

@@ -72,23 +72,22 @@ func (f *fetcher) most() int {
 // pool and gives the other slots back.
 func (f *fetcher) receive(ctx context.Context, reserved int) error {
 	request := transport.ReceiveRequest{Slots: reserved, Wait: idleWait}
-	contended := false
-	if !f.alone {
-		// Waiting on an empty queue holds a slot: not while another queue needs it.
-		if contended = f.worker.slots.contended(); contended {
-			request.Wait = 0
-		} else {
-			var end context.CancelFunc
-			ctx, end = f.worker.slots.lend(ctx)
-			defer end()
-		}
+	// Waiting on an empty queue holds a slot: not while another queue, or a task
+	// that is due, needs it.
+	contended := !f.alone && f.worker.slots.contended()
+	if contended {
+		request.Wait = 0
+	} else {
+		var end context.CancelFunc
+		ctx, end = f.worker.slots.lend(ctx)
+		defer end()
 	}
 	delivered := 0
 	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
 		delivered++
 		f.worker.pool.submit(&job{delivery: delivery})
 	})
-	f.found, f.yield = delivered, delivered == 0 && (contended || ctx.Err() != nil)
+	f.found, f.yield = delivered, !f.alone && delivered == 0 && (contended || ctx.Err() != nil)
 	f.worker.slots.release(reserved - delivered)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -44,6 +45,11 @@ func (w *Worker) publish(j *job, queue string, message transport.Outgoing) error
 }
 
 // permanent tells whether trying again can't help.
-func permanent(err error) bool {
-	return errors.Is(err, transport.ErrTooLarge) || errors.Is(err, transport.ErrName) || errors.Is(err, transport.ErrStopped)
+func permanent(err error) bool { return hopeless(err) || errors.Is(err, transport.ErrStopped) }
+
+// hopeless tells whether no worker can do it, now or later: running the task again
+// for it would only run it again for ever.
+func hopeless(err error) bool {
+	var encode *protocol.EncodeError
+	return errors.Is(err, transport.ErrTooLarge) || errors.Is(err, transport.ErrName) || errors.As(err, &encode)
 }

@@ -61,9 +61,8 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	w.storeRefusal(j, m, protocol.Exception{
 		Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task},
 	})
-	event.KeptIn = w.options.unprocessableQueue(queue)
+	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
 	w.observe(event)
-	w.keep(j, event.KeptIn, reasonUnregistered, err)
 }
 
 // storeRefusal stores the failure of a message that is refused, if it has an id
@@ -73,25 +72,30 @@ func (w *Worker) storeRefusal(j *job, m protocol.Meta, exception protocol.Except
 		return
 	}
 	m.Result = exception
-	// An error was reported to the observers; the message is kept all the same.
-	_ = w.storeMeta(m, !j.delivery.Redelivered())
+	// Another worker may have stored a state: this one may be a retry. An error was
+	// reported to the observers; the message is kept all the same.
+	_ = w.storeMeta(m, false)
 }
 
 func (w *Worker) unprocessable(j *job, err error) {
-	kept := w.options.unprocessableQueue(j.delivery.Queue())
 	reason := reasonOf(err)
+	kept := w.keep(j, w.options.unprocessableQueue(j.delivery.Queue()), reason, err)
 	w.observe(MessageUnprocessable{Queue: j.delivery.Queue(), KeptIn: kept, Reason: reason, Err: err})
-	w.keep(j, kept, reason, err)
 }
 
-// keep moves the raw message to a queue, or drops it where there is none.
-func (w *Worker) keep(j *job, queue, reason string, err error) {
+// keep moves the raw message to a queue, or drops it where there is none. It
+// returns the queue that has it now; "" where it is dropped, or could not be moved
+// and is handed back.
+func (w *Worker) keep(j *job, queue, reason string, err error) (kept string) {
 	if queue == "" {
-		w.settleDelivery(j, "ack", j.delivery.Ack)
-		return
+		w.settleBest(j, "ack", j.delivery.Ack)
+		return ""
 	}
 	letter := transport.DeadLetter{Queue: queue, Reason: reason, Detail: err.Error()}
-	w.settleDelivery(j, "dead-letter", func(ctx context.Context) error { return j.delivery.DeadLetter(ctx, letter) })
+	if w.settleDelivery(j, "dead-letter", func(ctx context.Context) error { return j.delivery.DeadLetter(ctx, letter) }) != nil {
+		return ""
+	}
+	return queue
 }
 
 func reasonOf(err error) string {
@@ -123,5 +127,5 @@ func (w *Worker) requeue(j *job) {
 	if doublings := j.delivery.Attempt() - 1; doublings < 6 { // 2^6 s is over the maximum
 		delay = requeueBase << doublings
 	}
-	w.settleDelivery(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
+	w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
 }

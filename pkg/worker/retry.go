@@ -23,6 +23,9 @@ func (w *Worker) settleRetry(j *job) {
 	}
 	if err := w.publishRetry(j, retryOf(j)); err != nil {
 		j.outcome = acks.RetryUnpublished
+		if hopeless(err) {
+			j.outcome = acks.Failure
+		}
 		j.err = fmt.Errorf("worker: retry of %s[%s] could not be published: %w", j.message.Task, j.message.ID, err)
 	}
 }

@@ -9,14 +9,19 @@ import (
 	"github.com/lovage-project/lovage/pkg/acks"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-// run calls the handler and says how it ended. It is false where the message
-// could not be acked early: then the broker delivers it again, and running it
-// here too could charge an order twice.
+// run calls the handler and says how it ended. It is false where the message is
+// known not to be acked early: then the broker delivers it again, and running it
+// here too could charge an order twice. Where the ack may have been applied nobody
+// else gets the message, so the task runs, as in Celery: a duplicate is possible
+// then, a loss is not.
 func (w *Worker) run(j *job) bool {
-	if !j.policy.Late && !w.settleDelivery(j, "ack", j.delivery.Ack) {
-		return false
+	if !j.policy.Late {
+		if err := w.settleDelivery(j, "ack", j.delivery.Ack); err != nil && !errors.Is(err, transport.ErrUnconfirmed) {
+			return false
+		}
 	}
 	w.observe(TaskStarted{Request: j.request})
 	if w.trackStarted(j) {
@@ -57,7 +62,9 @@ func (w *Worker) conclude(j *job, value any) {
 		return
 	}
 	j.outcome = acks.Failure
-	if w.workContext.Err() != nil && (errors.Is(j.err, context.Canceled) || errors.Is(j.err, ErrCancelled)) {
+	if w.workContext.Err() != nil && (j.policy.Late || errors.Is(j.err, context.Canceled) || errors.Is(j.err, ErrCancelled)) {
+		// A driver's error for a cancelled context has many forms. A late task that
+		// ends with any is handed back: it was cut short.
 		j.outcome = acks.Cancelled
 	}
 	ended, _ := tasks.OutcomeOf(j.err)
@@ -88,5 +95,6 @@ func (w *Worker) concludeSuccess(j *job, value any) {
 func (w *Worker) storeStarted(j *job) {
 	m := w.metaOf(j, protocol.StateStarted)
 	m.Result = map[string]any{"pid": int64(os.Getpid()), "hostname": w.options.Hostname}
-	w.storeOnce(m, j.message.Retries == 0 && !j.request.Redelivered)
+	w.storeOnce(m, !j.mayBeStored)
+	j.mayBeStored = true
 }

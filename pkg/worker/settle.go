@@ -49,7 +49,7 @@ func (w *Worker) store(j *job) acks.Decision {
 		decision = acks.Decide(j.policy, j.outcome)
 		err = w.storeOutcome(j, decision.Store)
 	}
-	if err != nil && j.policy.Late {
+	if err != nil && j.policy.Late && !hopeless(err) {
 		j.outcome = acks.ResultUnstored
 		decision = acks.Decide(j.policy, j.outcome)
 	}
@@ -61,7 +61,7 @@ func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
 	switch settlement {
 	case acks.None:
 	case acks.Ack:
-		w.settleDelivery(j, "ack", j.delivery.Ack)
+		w.settleBest(j, "ack", j.delivery.Ack)
 	case acks.Discard:
 		w.keep(j, w.options.DeadLetterQueue, reasonRejected, j.err)
 	case acks.Requeue:
@@ -87,26 +87,32 @@ func (w *Worker) republish(j *job) {
 	})
 }
 
-// settleDelivery runs one settlement and reports a failure; the broker delivers
-// the message again then. It tells whether the settlement is confirmed.
-func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Context) error) bool {
+// settleBest is settleDelivery where nothing follows from a failure: it is
+// reported, and the broker delivers the message again.
+func (w *Worker) settleBest(j *job, operation string, settle func(context.Context) error) {
+	_ = w.settleDelivery(j, operation, settle)
+}
+
+// settleDelivery runs one settlement and reports a failure.
+func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
 	defer cancel()
 	err := settle(ctx)
 	if err == nil {
-		return true
+		return nil
 	}
 	id := ""
 	if j.request != nil {
 		id = j.request.ID
 	}
 	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err})
-	// What was not applied can still be handed back at once instead of when the
-	// connection ends. Where it was settled or lost this is refused, and right so.
-	if operation != "ack" && !errors.Is(err, transport.ErrLost) {
+	// What was not applied can still be handed back, after a while: what failed now
+	// would fail at once again. Where it was settled or lost this is refused, and
+	// right so.
+	if operation != "ack" && !errors.Is(err, transport.ErrLost) && j.delivery.Requeue(ctx, requeueMax) != nil {
 		_ = j.delivery.Nack(ctx)
 	}
-	return false
+	return err
 }
 
 // tell reports one of Celery's events.

@@ -42,6 +42,7 @@ type Worker struct {
 	running   atomic.Bool
 	stopOnce  sync.Once
 	finished  chan struct{} // closed when everything is settled
+	abandoned atomic.Bool   // Stop has given up on handlers
 }
 
 // New makes a worker. The transport and the backend (nil = results disabled)
@@ -120,12 +121,17 @@ func (w *Worker) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	w.Cancel()
-	grace := time.NewTimer(cancelGrace)
+	patience := cancelGrace
+	if w.abandoned.Load() {
+		patience = 0 // they had their time
+	}
+	grace := time.NewTimer(patience)
 	defer grace.Stop()
 	select {
 	case <-w.finished:
 		return nil
 	case <-grace.C:
+		w.abandoned.Store(true)
 		return fmt.Errorf("worker: stop: handlers did not return within %v of being cancelled: %w", cancelGrace, ctx.Err())
 	}
 }

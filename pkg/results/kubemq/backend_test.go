@@ -370,3 +370,15 @@ func FuzzNewest(f *testing.F) {
 		}
 	})
 }
+
+// TestFetchFindsTheLaterSuccess: a worker stored FAILURE and died before its ack,
+// another ran the message and took its own state for the first.
+func TestFetchFindsTheLaterSuccess(t *testing.T) {
+	t.Parallel()
+	b := open(t, startBroker(t, broker.Config{}), transport.Hooks{})
+	store(t, b, meta("a", protocol.StateFailure), results.StoreOptions{First: true})
+	store(t, b, meta("a", protocol.StateSuccess), results.StoreOptions{First: true})
+	got, err := b.Fetch(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, protocol.StateSuccess, got.Status)
+}

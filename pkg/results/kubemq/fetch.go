@@ -24,7 +24,7 @@ const (
 
 // Fetch reads the newest state of a task, or the first SUCCESS if there is one;
 // results.ErrNotFound when there is none. Servers that make a peek wait need a
-// second for ErrNotFound, and for a state that isn't final.
+// second for everything but SUCCESS.
 func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, error) {
 	channel, err := b.channel(taskID)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, erro
 	}
 	// One is answered at once if there is any, and mostly it is all there is.
 	meta, _, err := b.peek(ctx, channel, taskID, 1)
-	if err == nil && !meta.Status.Ready() {
+	if err == nil && meta.Status != protocol.StateSuccess {
 		meta, _, err = b.peek(ctx, channel, taskID, fetchMost)
 	}
 	return meta, err

@@ -53,7 +53,6 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 			return c.stopped()
 		}
 		if c.strategy == nil {
-			c.history.window = c.transport.traits.doneWindow
 			c.strategy = c.transport.traits.open(c.transport.consumer, c.channel)
 		}
 		delivered, err := c.strategy.receive(ctx, request, func(message *pb.QueueMessage, held *transaction) {

@@ -2,6 +2,7 @@ package kubemq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ func (d *delivery) Redelivered() bool {
 
 // Ack is transport.Delivery's.
 func (d *delivery) Ack(ctx context.Context) error {
-	return d.settle(nothing, func() error { return d.held.ack(ctx, d.sequence()) }, d.consumer.history.finish)
+	return d.settle(nothing, func() error { return d.held.ack(ctx, d.sequence()) }, d.consumer.history.finish, true)
 }
 
 // Nack puts the message at the tail of the queue. The server does it, unless it
@@ -59,7 +60,7 @@ func (d *delivery) Nack(ctx context.Context) error {
 	if d.nackDrops() {
 		return d.replace(ctx, copyOf(d.message, d.Attempt(), time.Now()), 0)
 	}
-	return d.settle(nothing, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish)
+	return d.settle(nothing, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish, false)
 }
 
 // Requeue sends a copy with the delay, or the longest the server takes, and acks
@@ -73,7 +74,7 @@ func (d *delivery) Requeue(ctx context.Context, after time.Duration) error {
 // work, a copy with the same count goes to the tail instead.
 func (d *delivery) Release(ctx context.Context) error {
 	if d.held.releasable() {
-		return d.settle(nothing, func() error { return d.held.release(ctx) }, d.consumer.history.remove)
+		return d.settle(nothing, func() error { return d.held.release(ctx) }, d.consumer.history.remove, false)
 	}
 	return d.replace(ctx, copyOf(d.message, d.Attempt()-1, time.Now()), 0)
 }
@@ -99,15 +100,17 @@ func (d *delivery) replace(ctx context.Context, message *pb.QueueMessage, delay 
 	return d.settle(
 		func() error { return d.consumer.transport.sendCopy(ctx, message, delay) },
 		func() error { return d.held.ack(ctx, d.sequence()) },
-		d.consumer.history.finish)
+		d.consumer.history.finish, true)
 }
 
 // nothing is to be prepared.
 func nothing() error { return nil }
 
 // settle makes sure that it happens once. A failed prepare leaves the delivery
-// open. proven notes a settlement that the server has applied.
-func (d *delivery) settle(prepare, apply func() error, proven func(place)) error {
+// open. proven notes a settlement that the server has applied. done tells that the
+// caller is done with the message whatever the server does: if it comes back after
+// an unconfirmed settlement, it is acked again and not handed over.
+func (d *delivery) settle(prepare, apply func() error, proven func(place), done bool) error {
 	if d.settled.Swap(true) {
 		return fmt.Errorf("kubemq: queue %q: %w", d.consumer.queue, transport.ErrSettled)
 	}
@@ -116,7 +119,7 @@ func (d *delivery) settle(prepare, apply func() error, proven func(place)) error
 		return err
 	}
 	err := apply()
-	if err == nil {
+	if err == nil || done && errors.Is(err, transport.ErrUnconfirmed) {
 		proven(d.place)
 	}
 	return err

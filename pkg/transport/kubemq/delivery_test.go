@@ -139,13 +139,36 @@ func TestReleasedMessageIsNotDone(t *testing.T) {
 
 func TestHistoryForgetsTheOldest(t *testing.T) {
 	t.Parallel()
-	h := history{window: 2}
-	for sequence := range uint64(4) {
+	var h history
+	for sequence := range uint64(doneWindow + 2) {
 		h.finish(place{"id", sequence})
 	}
-	require.False(t, h.isDone(place{"id", 0}))
 	require.False(t, h.isDone(place{"id", 1}))
 	require.True(t, h.isDone(place{"id", 2}))
-	require.True(t, h.isDone(place{"id", 3}))
-	require.Len(t, h.done, 2)
+	require.True(t, h.isDone(place{"id", doneWindow + 1}))
+	require.Len(t, h.done, doneWindow)
+}
+
+// TestAckThatMayHaveBeenAppliedIsUnconfirmed: the connection ends between the ack
+// and its proof. To call that lost, "the broker delivers it again", would be a guess.
+func TestAckThatMayHaveBeenAppliedIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	server := &fakeServer{}
+	hold := holding(message("a", 1))
+	address := server.serve(t)
+	cut := make(chan struct{})
+	server.downstream = func(request *pb.QueuesDownstreamRequest, answer func(*pb.QueuesDownstreamResponse)) {
+		if request.RequestTypeData == pb.QueuesDownstreamRequestType_ActiveOffsets {
+			close(cut) // takes the ack, and dies before it can prove it
+			return
+		}
+		hold(request, answer)
+	}
+	c := opened(t, started(t, Config{Address: address, Strategy: StrategyDirect}), "q")
+	d := received(t, c, 1)[0]
+	go func() {
+		<-cut
+		d.(*delivery).held.stream.cancel(errSilent)
+	}()
+	require.ErrorIs(t, d.Ack(t.Context()), transport.ErrUnconfirmed)
 }

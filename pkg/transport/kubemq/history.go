@@ -9,8 +9,8 @@ import (
 const (
 	// maxHistory bounds the unsettled messages that a consumer remembers.
 	maxHistory = 65_536
-	// doneWindow is how many settled messages a consumer remembers, where the
-	// server may deliver one again. It does so within seconds.
+	// doneWindow is how many settled messages a consumer remembers: one that comes
+	// again does so within seconds.
 	doneWindow = 16_384
 )
 
@@ -18,11 +18,9 @@ const (
 //
 // A message that comes back after a lost connection is not counted by the server;
 // the consumer that had it before knows. And where several consumers share a
-// queue, the 2023 server delivers some messages again that it has acked.
+// queue, the 2023 server delivers some messages again that it has acked; so does
+// every server with one whose ack was on its way when the connection broke.
 type history struct {
-	// window is how many settled messages are remembered; 0 = none.
-	window int
-
 	mu sync.Mutex
 	// seen are the messages without a proven settlement, and how often they came.
 	seen map[place]int
@@ -71,20 +69,17 @@ func (h *history) finish(p place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.seen, p)
-	if h.window == 0 {
-		return
-	}
 	if h.done == nil {
 		h.done = make(map[place]struct{})
 	}
 	h.done[p] = struct{}{}
-	if len(h.order) < h.window {
+	if len(h.order) < doneWindow {
 		h.order = append(h.order, p)
 		return
 	}
 	delete(h.done, h.order[h.next])
 	h.order[h.next] = p
-	h.next = (h.next + 1) % h.window
+	h.next = (h.next + 1) % doneWindow
 }
 
 // isDone tells whether a message is one that was settled lately.

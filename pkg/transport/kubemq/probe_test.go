@@ -1,7 +1,9 @@
 package kubemq
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +73,24 @@ func TestProbe(t *testing.T) {
 			require.Equal(t, time.Second, tr.Capabilities().MinWait)
 		})
 	}
+}
+
+// TestStartPausesBetweenProbes: a server that answers Ping and refuses everything
+// else for now is not flooded with streams and scratch queues.
+func TestStartPausesBetweenProbes(t *testing.T) {
+	t.Parallel()
+	server := &fakeServer{downstream: func(_ *pb.QueuesDownstreamRequest, answer func(*pb.QueuesDownstreamResponse)) {
+		answer(&pb.QueuesDownstreamResponse{IsError: true, Error: "Error 302: connection not available, please retry"})
+	}}
+	var told atomic.Int64
+	tr, err := New(Config{Address: server.serve(t), Hooks: transport.Hooks{
+		Retrying: func(error, int, time.Duration) { told.Add(1) },
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tr.Stop()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Error(t, tr.Start(ctx))
+	require.Less(t, len(server.messagesSent()), 20)
+	require.Positive(t, told.Load())
 }

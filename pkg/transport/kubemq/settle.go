@@ -23,6 +23,8 @@ type settlement struct {
 	// refused is what the server answered, "" for nothing. The reader writes it
 	// before the barrier's answer is read.
 	refused string
+	// sent tells that the server may have got it.
+	sent bool
 	// done receives the outcome, once; settled, if set, is called before.
 	done    chan error
 	settled func()
@@ -85,10 +87,12 @@ func (s *stream) flush() {
 		err := s.apply(batch)
 		for _, one := range batch {
 			switch {
-			case err != nil:
-				one.finish(lostError(err.Error()))
 			case one.refused != "":
 				one.finish(lostError(one.refused))
+			case err != nil && one.sent:
+				one.finish(fmt.Errorf("kubemq: settle: %w: %w", transport.ErrUnconfirmed, err))
+			case err != nil:
+				one.finish(lostError(err.Error()))
 			default:
 				one.finish(nil)
 			}
@@ -106,6 +110,9 @@ func (s *stream) apply(batch []*settlement) error {
 		}
 		if err := s.send(request, func(answer *pb.QueuesDownstreamResponse) { refuse(group, answer) }); err != nil {
 			return err
+		}
+		for _, one := range group {
+			one.sent = true
 		}
 		defer s.forget(request)
 	}
@@ -147,7 +154,7 @@ func (s *stream) barrier(transaction string) error {
 // is still held then, and only the end of the stream gives it back.
 func (s *stream) dropHeld(batch []*settlement) error {
 	for _, one := range batch {
-		if strings.Contains(one.refused, " failed") {
+		if strings.Contains(one.refused, " failed") || strings.HasPrefix(one.refused, "invalid ") {
 			s.cancel(newServerError(one.refused))
 			<-s.done
 			return s.err

@@ -29,9 +29,7 @@ type deliverFunc func(message *pb.QueueMessage, held *transaction)
 type traits struct {
 	// minWait is transport.Capabilities.MinWait.
 	minWait time.Duration
-	// doneWindow is history.window.
-	doneWindow int
-	open       func(client *Client, channel string) strategy
+	open    func(client *Client, channel string) strategy
 }
 
 func (s Strategy) traits() traits {
@@ -39,8 +37,8 @@ func (s Strategy) traits() traits {
 	case StrategyDirect:
 		return traits{open: newDirect}
 	case StrategyBatch:
-		return traits{open: newBatch, minWait: minGetWait, doneWindow: doneWindow}
+		return traits{open: newBatch, minWait: minGetWait}
 	default:
-		return traits{open: newSingle, minWait: minGetWait, doneWindow: doneWindow}
+		return traits{open: newSingle, minWait: minGetWait}
 	}
 }

@@ -74,7 +74,8 @@ func New(config Config) (*Transport, error) {
 // Start returns once the broker has answered and it is known how to take messages
 // from it. It keeps trying until ctx ends, unless the broker refuses the token.
 func (t *Transport) Start(ctx context.Context) error {
-	for {
+	waits := newBackOff()
+	for attempt := 1; ; attempt++ {
 		if err := connect(ctx, t.events.ping, t.config.Hooks); err != nil {
 			return err
 		}
@@ -84,7 +85,14 @@ func (t *Transport) Start(ctx context.Context) error {
 			t.note("strategy %s: %s", strategy, reason)
 			return t.link.start(ctx)
 		}
-		if refused(err) || ctx.Err() != nil {
+		if refused(err) {
+			return fmt.Errorf("kubemq: start: %w", err)
+		}
+		wait := waits.NextBackOff()
+		if t.config.Hooks.Retrying != nil {
+			t.config.Hooks.Retrying(err, attempt, wait)
+		}
+		if pause(ctx, wait) != nil {
 			return fmt.Errorf("kubemq: start: %w", err)
 		}
 	}

@@ -171,12 +171,16 @@ func one(t *testing.T, c transport.Consumer) transport.Delivery {
 	return receive(t, c, 1, 1)[0]
 }
 
+// settleWait is how long a broker may take to give back what a closed consumer
+// held.
+const settleWait = 200 * time.Millisecond
+
 // empty checks that a queue has nothing to give: with the wait that the broker
 // needs to be sure.
 func empty(t *testing.T, tr transport.Transport, c transport.Consumer) {
 	t.Helper()
 	var got []string
-	for end := time.Now().Add(tr.Capabilities().MinWait); len(got) == 0; {
+	for end := time.Now().Add(max(tr.Capabilities().MinWait, settleWait)); len(got) == 0; {
 		require.NoError(t, c.Receive(t.Context(), transport.ReceiveRequest{Slots: 1, Wait: time.Until(end)},
 			func(d transport.Delivery) { got = append(got, string(d.Body())) }))
 		if !time.Now().Before(end) {
