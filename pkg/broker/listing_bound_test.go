@@ -17,7 +17,7 @@ func TestListingFitsDefaultClients(t *testing.T) {
 	c := startBroker(t, Config{})
 	c.send(testMessage("celery", "{}"))
 	for group := range 16 {
-		var messages []*pb.QueueMessage
+		messages := make([]*pb.QueueMessage, 0, 1000)
 		for i := range 1000 {
 			messages = append(messages, testMessage(fmt.Sprintf("celery-result-%08x-1111-4111-8111-%012x", i, group), "{}"))
 		}

@@ -36,7 +36,7 @@ func (w *Worker) refuse(j *job, err error) {
 	case errors.As(err, &unknown):
 		w.refuseUnknown(j, unknown)
 	case errors.As(err, &unsupported):
-		w.storeRefusal(j, meta(unsupported.id, protocol.StateFailure), protocol.Exception{
+		w.storeRefusal(meta(unsupported.id, protocol.StateFailure), protocol.Exception{
 			Type: "NotImplementedError", Module: "builtins", Args: []any{unsupported.Error()},
 		})
 		w.unprocessable(j, err)
@@ -58,7 +58,7 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	}
 	m := meta(err.ID, protocol.StateFailure)
 	m.GroupID, m.ParentID = err.GroupID, err.ParentID
-	w.storeRefusal(j, m, protocol.Exception{
+	w.storeRefusal(m, protocol.Exception{
 		Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task},
 	})
 	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
@@ -67,7 +67,7 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 
 // storeRefusal stores the failure of a message that is refused, if it has an id
 // and the backend takes it; the message is kept in any case.
-func (w *Worker) storeRefusal(j *job, m protocol.Meta, exception protocol.Exception) {
+func (w *Worker) storeRefusal(m protocol.Meta, exception protocol.Exception) {
 	if m.TaskID == "" || w.backend == nil {
 		return
 	}
