@@ -145,9 +145,4 @@ func TestCallsThatAreNotSupportedSaySo(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	_, err = c.SendEvent(t.Context(), &pb.Event{ClientID: "c", Channel: "x", Metadata: "m", Store: true})
 	require.Equal(t, codes.Unimplemented, status.Code(err))
-	old, err := c.StreamQueueMessage(t.Context())
-	require.NoError(t, err)
-	_, err = old.Recv()
-	require.Equal(t, codes.Unimplemented, status.Code(err))
-	require.ErrorContains(t, err, "StreamQueueMessage")
 }

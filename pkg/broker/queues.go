@@ -3,6 +3,7 @@ package broker
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,8 @@ type queues struct {
 	config  Config
 	store   store
 	journal *journal
+	// stopping is set before the broker ends its clients' streams.
+	stopping atomic.Bool
 
 	mu       sync.Mutex
 	byName   map[string]*queue

@@ -34,11 +34,6 @@ func (s *service) Ping(context.Context, *pb.Empty) (*pb.PingResult, error) {
 	}, nil
 }
 
-// StreamQueueMessage is KubeMQ's older receive API.
-func (s *service) StreamQueueMessage(pb.Kubemq_StreamQueueMessageServer) error {
-	return unsupported("StreamQueueMessage (use QueuesDownstream)")
-}
-
 // SubscribeToRequests belongs to commands and queries.
 func (s *service) SubscribeToRequests(*pb.Subscribe, pb.Kubemq_SubscribeToRequestsServer) error {
 	return unsupported("SubscribeToRequests")
