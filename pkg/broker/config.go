@@ -57,9 +57,11 @@ type Config struct {
 	MaxMessageBytes int
 	// MaxQueues bounds the queues that hold messages or waiting requests.
 	MaxQueues int
-	// MaxStreams bounds the open streams (upstream, downstream, events) together.
+	// MaxStreams bounds the open streams (upstream, downstream, events, requests)
+	// together.
 	MaxStreams int
-	// MaxWaiting bounds the requests that wait for a message at the same time.
+	// MaxWaiting bounds the requests that wait for a message at the same time, and
+	// also the commands and queries that wait for a response.
 	MaxWaiting int
 	// AuthToken, if set, must come as metadata "authorization" with every call
 	// but Ping.

@@ -58,7 +58,7 @@ func (s *service) listChannels(kind, search string) []listedChannel {
 	case kindEventsStore:
 		s.queues.listCreated(kind, eventTraffic{}, nil, add)
 	default:
-		s.queues.listCreated(kind, requestTraffic{}, nil, add)
+		s.queues.listCreated(kind, requestTraffic{}, s.requests.list(kind, add), add)
 	}
 	slices.SortFunc(list, func(a, b listedChannel) int { return strings.Compare(a.Name, b.Name) })
 	return list
