@@ -53,6 +53,15 @@ type Config struct {
 	// Linger is how long a Get that found a first message while waiting goes on
 	// collecting more, up to its MaxItems. 0, the default, answers at once.
 	Linger time.Duration
+	// CountCrashes makes a downstream stream that ends with messages neither
+	// settled nor closed count as a nack of each: one attempt older, at the tail of
+	// its queue, dead-lettered at its MaxReceiveCount. So a task that kills its
+	// worker does not come back for ever. A client that must leave messages behind
+	// without that closes their transactions (CloseByClient), or half-closes the
+	// stream (CloseSend) and lets that arrive, before it goes; a stop or a crash of
+	// the broker is never counted. Off by default, as with the original, where such
+	// messages come back to their old places with an unchanged count.
+	CountCrashes bool
 	// MaxMessageBytes bounds one gRPC message in both directions, at most 1 GiB.
 	MaxMessageBytes int
 	// MaxQueues bounds the queues that hold messages or waiting requests.

@@ -91,5 +91,5 @@ func TestTheCacheIsBounded(t *testing.T) {
 
 	c.put(key(1), &pb.Response{Body: make([]byte, maxCachedBytes)}, until)
 	require.Nil(t, c.get(key(1), now), "neither the old one nor one larger than the cache")
-	require.Equal(t, c.recent.Len(), len(c.entries))
+	require.Len(t, c.entries, c.recent.Len())
 }

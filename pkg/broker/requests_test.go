@@ -16,8 +16,8 @@ func request(kind pb.Request_RequestType, channel, body string) *pb.Request {
 	return &pb.Request{RequestTypeData: kind, ClientID: "test", Channel: channel, Body: []byte(body), Timeout: 10_000}
 }
 
-func command(channel, body string) *pb.Request { return request(pb.Request_Command, channel, body) }
-func query(channel, body string) *pb.Request   { return request(pb.Request_Query, channel, body) }
+func command(body string) *pb.Request        { return request(pb.Request_Command, "ch", body) }
+func query(channel, body string) *pb.Request { return request(pb.Request_Query, channel, body) }
 
 // respond returns when the subscription is active.
 func (c *client) respond(kind pb.Subscribe_SubscribeType, channel, group string) pb.Kubemq_SubscribeToRequestsClient {
@@ -100,7 +100,7 @@ func TestTheAnswerToACommandIsBlanked(t *testing.T) {
 	c := startBroker(t, Config{})
 	stream := c.respond(pb.Subscribe_Commands, "ch", "")
 	queries := c.respond(pb.Subscribe_Queries, "ch", "")
-	outcome := c.ask(command("ch", "do"))
+	outcome := c.ask(command("do"))
 	require.NotEmpty(t, c.answer(stream, "answer").RequestID)
 	got := <-outcome
 	require.NoError(t, got.err)
@@ -118,7 +118,7 @@ func TestTheAnswerToACommandIsBlanked(t *testing.T) {
 func TestAFailureOfTheResponderIsPassedOn(t *testing.T) {
 	c := startBroker(t, Config{})
 	stream := c.respond(pb.Subscribe_Commands, "ch", "")
-	outcome := c.ask(command("ch", "do"))
+	outcome := c.ask(command("do"))
 	received, err := stream.Recv()
 	require.NoError(t, err)
 	_, err = c.SendResponse(t.Context(), &pb.Response{
@@ -149,7 +149,7 @@ func TestOneOfAGroupGetsARequest(t *testing.T) {
 		}()
 	}
 	for i := range n {
-		got := <-c.ask(command("ch", strconv.Itoa(i)))
+		got := <-c.ask(command(strconv.Itoa(i)))
 		require.NoError(t, got.err)
 		require.Equal(t, strconv.Itoa(i), <-seen)
 	}
@@ -171,7 +171,7 @@ func TestEveryoneWithoutAGroupGetsARequestAndTheFirstAnswerCounts(t *testing.T) 
 
 func TestARequestWithoutAnAnswerTimesOut(t *testing.T) {
 	c := startBroker(t, Config{})
-	silent := command("ch", "x")
+	silent := command("x")
 	silent.Timeout = 30
 	for _, subscribed := range []bool{false, true} {
 		if subscribed {

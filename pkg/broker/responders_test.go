@@ -87,7 +87,7 @@ func TestAGroupSharesByLoad(t *testing.T) {
 	r := newRequests(Config{}.withDefaults())
 	a, b := r.subscribe(channelKey{kindCommands, "ch"}, "g"), r.subscribe(channelKey{kindCommands, "ch"}, "g")
 	for range 10 {
-		_, err := r.dispatch(command("ch", "x"))
+		_, err := r.dispatch(command("x"))
 		require.NoError(t, err)
 	}
 	require.Len(t, a.requests, 5)
@@ -120,7 +120,7 @@ func TestARequestThatTimedOutIsNotSent(t *testing.T) {
 		}()
 		synctest.Wait()
 		start := func(body string, timeout int32) {
-			r := command("ch", body)
+			r := command(body)
 			r.Timeout = timeout
 			_, err := s.requests.dispatch(r)
 			require.NoError(t, err)
