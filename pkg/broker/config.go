@@ -47,6 +47,13 @@ type Config struct {
 	// MaxDelay and MaxExpiration bound a message's delay and expiration, in whole
 	// seconds; a message beyond them is refused with Error 135 or 133.
 	MaxDelay, MaxExpiration time.Duration
+	// Retention is how long a message stays, counted from when it entered its queue
+	// (its Timestamp: a nack, a requeue and the end of a delay start anew). Older
+	// ones are removed as if they had expired, not dead-lettered, whether ready or
+	// delayed, so it should be longer than the longest delay in use; a message in
+	// flight stays until it is settled or comes back. 0, the default, keeps them
+	// until they are consumed; the original keeps them for 24 hours.
+	Retention time.Duration
 	// MinWait is the shortest time a Get waits for a first message, whatever it
 	// asks for. 0, the default, answers a Get without wait at once.
 	MinWait time.Duration
@@ -113,6 +120,7 @@ func (c Config) validate() error {
 	check(c.Sync == SyncAlways || c.Sync == SyncOff, "sync %d is unknown", c.Sync)
 	check(c.MaxDelay >= time.Second, "max delay %s is below 1s", c.MaxDelay)
 	check(c.MaxExpiration >= time.Second, "max expiration %s is below 1s", c.MaxExpiration)
+	check(c.Retention >= 0, "retention %s is negative", c.Retention)
 	check(c.MinWait >= 0, "min wait %s is negative", c.MinWait)
 	check(c.Linger >= 0, "linger %s is negative", c.Linger)
 	check(c.MaxMessageBytes >= 64<<10 && c.MaxMessageBytes <= maxConfiguredBytes,
