@@ -36,6 +36,19 @@ func (qs *testQueues) countersOf(queue string) queueCounters {
 	return qs.byName[queue].counters
 }
 
+func TestTheEndOfADelayStartsTheRetentionAnew(t *testing.T) {
+	inBubble(t, Config{Retention: time.Hour}, func(qs *testQueues) {
+		t := qs.t
+		qs.send(delayed("q", "x", 1800, 0))
+		pass(31 * time.Minute)
+		require.Equal(t, 1, qs.expiries.len(), "not also with its old end")
+		pass(58 * time.Minute)
+		require.Equal(t, 1, qs.stored())
+		pass(2 * time.Minute)
+		require.Zero(t, qs.stored())
+	})
+}
+
 func TestNothingIsDeliveredBeyondTheRetention(t *testing.T) {
 	inBubble(t, Config{Retention: time.Hour}, func(qs *testQueues) {
 		t := qs.t
