@@ -10,12 +10,12 @@ import (
 
 // Texts of commands and queries, word for word.
 var (
-	errRequestTimeout = errors.New("Error 109: invalid set timeout value, cannot be 0 or negative")
-	errRequestEmpty   = errors.New("Error 115: invalid request, cannot be empty")
-	errCacheTTL       = errors.New("Error 116: invalid cache ttl value, cannot be 0 or negative")
-	errRequestID      = errors.New("Error 117: invalid request id, cannot be empty")
-	errRequestType    = errors.New("Error 206: invalid request type")
-	errNoResponse     = errors.New("Error 301: timeout for request message")
+	errTimeoutValue = errors.New("Error 109: invalid set timeout value, cannot be 0 or negative")
+	errRequestEmpty = errors.New("Error 115: invalid request, cannot be empty")
+	errCacheTTL     = errors.New("Error 116: invalid cache ttl value, cannot be 0 or negative")
+	errRequestID    = errors.New("Error 117: invalid request id, cannot be empty")
+	errRequestType  = errors.New("Error 206: invalid request type")
+	errNoResponse   = errors.New("Error 301: timeout for request message")
 )
 
 // request hands a command or query to whoever is subscribed now and waits for the
@@ -105,7 +105,7 @@ func validateRequest(request *pb.Request) error {
 		return errRequestEmpty
 	}
 	if request.Timeout <= 0 {
-		return errRequestTimeout
+		return errTimeoutValue
 	}
 	if request.RequestTypeData == pb.Request_Query && request.CacheKey != "" && request.CacheTTL <= 0 {
 		return errCacheTTL
