@@ -98,7 +98,9 @@ func TestAHalfClosedStreamIsNotACrash(t *testing.T) {
 		for _, goodbye := range []bool{true, false} {
 			qs.send(testMessage("q", "x"))
 			_, deliveries := qs.take("q", 1, 0)
-			d := &downstream{queues: qs.queues, goodbye: goodbye, transactions: map[string]*transaction{"t": newTransaction(deliveries)}}
+			seq := int64(deliveries[0].seq)
+			held := &transaction{open: map[int64]*delivery{seq: deliveries[0]}, order: []int64{seq}}
+			d := &downstream{queues: qs.queues, goodbye: goodbye, transactions: map[string]*transaction{"t": held}}
 			d.giveBack()
 			_, deliveries = qs.take("q", 1, waitLimit)
 			require.Equal(t, !goodbye, deliveries[0].count == 1)
