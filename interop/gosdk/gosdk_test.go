@@ -43,6 +43,17 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
+// connect starts a broker and a client of it.
+func connect(t *testing.T) *kubemq.Client {
+	t.Helper()
+	host, port := start(t)
+	client, err := kubemq.NewClient(bounded(t), kubemq.WithAddress(host, port), kubemq.WithClientId("go"),
+		kubemq.WithTransportType(kubemq.TransportTypeGRPC))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
 func TestQueuesByTheClient(t *testing.T) {
 	host, port := start(t)
 	ctx := bounded(t)

@@ -143,10 +143,12 @@ func open(ctx context.Context, config Config, store store) (*running, error) {
 	}
 	r := &running{store: store, queues: queues, listener: listener, serving: make(chan error, 1)}
 	r.server = newServer(config, &service{
-		queues:  queues,
-		events:  newEvents(),
-		version: config.Version,
-		started: time.Now(),
+		queues:   queues,
+		events:   newEvents(),
+		requests: newRequests(config),
+		cache:    newRequestCache(),
+		version:  config.Version,
+		started:  time.Now(),
 	})
 	r.start(ctx)
 	return r, nil
@@ -169,6 +171,7 @@ func (r *running) start(ctx context.Context) {
 // close ends the parts in the order of their dependence: handlers add to the
 // journal, the journal writes to the store.
 func (r *running) close() error {
+	r.queues.stopping.Store(true)
 	r.server.Stop()
 	r.cancel()
 	r.workers.Wait()

@@ -22,13 +22,14 @@ const (
 	kindQueries     = "queries"
 )
 
-// SendRequest answers the internal channel.
+// SendRequest answers the internal channel, and brings commands and queries on
+// other channels to their responders.
 func (s *service) SendRequest(ctx context.Context, request *pb.Request) (*pb.Response, error) {
+	if request.Channel != internalChannel {
+		return s.request(ctx, request)
+	}
 	if request.ClientID == "" {
 		return nil, internal(errClientID)
-	}
-	if request.Channel != internalChannel {
-		return nil, unsupported("SendRequest to a channel other than " + internalChannel)
 	}
 	response := &pb.Response{
 		ClientID:     request.ClientID,

@@ -169,7 +169,7 @@ func (c *claim) gather(q *queue) []*message {
 	now, bytes := time.Now(), 0
 	for len(gathered) < c.max && q.ready.len() > 0 {
 		m := q.ready.top()
-		if m.expired(now) {
+		if c.queues.expiries.order.over(m, now) {
 			expired = append(expired, c.queues.discard(m))
 			continue
 		}

@@ -87,7 +87,7 @@ func (qs *queues) nextSweep() int64 {
 	if qs.expiries.len() == 0 {
 		return math.MaxInt64
 	}
-	return max(qs.expiries.top().expiresAt, qs.swept+int64(sweepInterval))
+	return max(qs.expiries.order.end(qs.expiries.top()), qs.swept+int64(sweepInterval))
 }
 
 // nextIdle is when queues are forgotten: late enough for a second's worth.
@@ -111,6 +111,7 @@ func (qs *queues) arrive(now time.Time) *commit {
 	var mutations []mutation
 	for len(moved) < maxSweep && qs.nextDue() <= now.UnixNano() {
 		m := qs.delays.pop()
+		qs.expiries.remove(m)
 		m.queue.delayed--
 		m.queue.pins++
 		m.dueAt = 0
@@ -131,7 +132,7 @@ func (qs *queues) expire(now time.Time) *commit {
 		return nil
 	}
 	var mutations []mutation
-	for len(mutations) < maxSweep && qs.expiries.len() > 0 && qs.expiries.top().expired(now) {
+	for len(mutations) < maxSweep && qs.expiries.len() > 0 && qs.expiries.order.over(qs.expiries.top(), now) {
 		m := qs.expiries.top()
 		mutations = append(mutations, qs.discard(m))
 		m.queue.counters.expired++

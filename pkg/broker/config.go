@@ -47,19 +47,37 @@ type Config struct {
 	// MaxDelay and MaxExpiration bound a message's delay and expiration, in whole
 	// seconds; a message beyond them is refused with Error 135 or 133.
 	MaxDelay, MaxExpiration time.Duration
+	// Retention is how long a message stays, counted from when it entered its queue
+	// (its Timestamp: a nack, a requeue and the end of a delay start anew). Older
+	// ones are removed as if they had expired, not dead-lettered, whether ready or
+	// delayed, so it should be longer than the longest delay in use; a message in
+	// flight stays until it is settled or comes back. 0, the default, keeps them
+	// until they are consumed; the original keeps them for 24 hours.
+	Retention time.Duration
 	// MinWait is the shortest time a Get waits for a first message, whatever it
 	// asks for. 0, the default, answers a Get without wait at once.
 	MinWait time.Duration
 	// Linger is how long a Get that found a first message while waiting goes on
 	// collecting more, up to its MaxItems. 0, the default, answers at once.
 	Linger time.Duration
+	// CountCrashes makes a downstream stream that ends with messages neither
+	// settled nor closed count as a nack of each: one attempt older, at the tail of
+	// its queue, dead-lettered at its MaxReceiveCount. So a task that kills its
+	// worker does not come back for ever. A client that must leave messages behind
+	// without that closes their transactions (CloseByClient), or half-closes the
+	// stream (CloseSend) and lets that arrive, before it goes; a stop or a crash of
+	// the broker is never counted. Off by default, as with the original, where such
+	// messages come back to their old places with an unchanged count.
+	CountCrashes bool
 	// MaxMessageBytes bounds one gRPC message in both directions, at most 1 GiB.
 	MaxMessageBytes int
 	// MaxQueues bounds the queues that hold messages or waiting requests.
 	MaxQueues int
-	// MaxStreams bounds the open streams (upstream, downstream, events) together.
+	// MaxStreams bounds the open streams (upstream, downstream, events, requests)
+	// together.
 	MaxStreams int
-	// MaxWaiting bounds the requests that wait for a message at the same time.
+	// MaxWaiting bounds the requests that wait for a message at the same time, and
+	// also the commands and queries that wait for a response.
 	MaxWaiting int
 	// AuthToken, if set, must come as metadata "authorization" with every call
 	// but Ping.
@@ -102,6 +120,7 @@ func (c Config) validate() error {
 	check(c.Sync == SyncAlways || c.Sync == SyncOff, "sync %d is unknown", c.Sync)
 	check(c.MaxDelay >= time.Second, "max delay %s is below 1s", c.MaxDelay)
 	check(c.MaxExpiration >= time.Second, "max expiration %s is below 1s", c.MaxExpiration)
+	check(c.Retention >= 0, "retention %s is negative", c.Retention)
 	check(c.MinWait >= 0, "min wait %s is negative", c.MinWait)
 	check(c.Linger >= 0, "linger %s is negative", c.Linger)
 	check(c.MaxMessageBytes >= 64<<10 && c.MaxMessageBytes <= maxConfiguredBytes,

@@ -1,7 +1,7 @@
 // Package broker is an embedded message broker that speaks KubeMQ's gRPC API:
-// queues, events, and the internal channel that creates, lists and deletes
-// channels. Unmodified KubeMQ clients work with it; docs/protocol.md describes
-// the contract.
+// queues with both receive APIs, events, commands and queries, and the internal
+// channel that creates, lists and deletes channels. Unmodified KubeMQ clients
+// work with it; docs/protocol.md describes the contract.
 //
 // # Promises
 //

@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -32,7 +34,8 @@ type downstream struct {
 	answers chan answer
 	workers sync.WaitGroup
 
-	last *commit // latest settlement, used by the handler only
+	last    *commit // latest settlement, used by the handler only
+	goodbye bool    // the client ended its side, used by the handler only
 
 	mu           sync.Mutex
 	ids          transactionIDs
@@ -60,7 +63,7 @@ func (s *service) QueuesDownstream(stream pb.Kubemq_QueuesDownstreamServer) erro
 	err := d.read(ctx)
 	cancel()
 	d.workers.Wait()
-	d.releaseAll()
+	d.giveBack()
 	return err
 }
 
@@ -70,6 +73,7 @@ func (d *downstream) read(ctx context.Context) error {
 	for {
 		request, err := d.stream.Recv()
 		if errors.Is(err, io.EOF) {
+			d.goodbye = true
 			<-ctx.Done()
 			return errStreamEnded
 		}
@@ -207,14 +211,20 @@ func (d *downstream) send(response *pb.QueuesDownstreamResponse) {
 	_ = d.stream.Send(response)
 }
 
-// releaseAll hands back what the stream has open, at once, so that it comes out
-// in its old order.
-func (d *downstream) releaseAll() {
+// giveBack hands back what the stream has open, at once, so that it comes out in
+// its old order. A client that did not say goodbye, by half-closing the stream, is
+// taken for crashed.
+func (d *downstream) giveBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	open := make([]*delivery, 0, len(d.transactions))
 	for _, t := range d.transactions {
 		open = append(open, t.take(t.sequences())...)
+	}
+	if d.queues.config.CountCrashes && !d.goodbye {
+		slices.SortFunc(open, func(a, b *delivery) int { return cmp.Compare(a.seq, b.seq) })
+		d.queues.abandon(open)
+		return
 	}
 	d.queues.release(open)
 }

@@ -24,11 +24,11 @@ func (byDue) before(a, b *message) bool {
 }
 func (byDue) place(m *message) *int32 { return &m.place }
 
-// byExpiry is the order in which messages expire.
-type byExpiry struct{}
+// byExpiry is the order in which messages end.
+type byExpiry struct{ lifetime }
 
-func (byExpiry) before(a, b *message) bool { return a.expiresAt < b.expiresAt }
-func (byExpiry) place(m *message) *int32   { return &m.expiry }
+func (o byExpiry) before(a, b *message) bool { return o.end(a) < o.end(b) }
+func (byExpiry) place(m *message) *int32     { return &m.expiry }
 
 // absent is the place of a message that is in no heap.
 const absent = -1

@@ -63,7 +63,7 @@ func (s *service) listChannels(kind, search string) []listedChannel {
 	case kindEventsStore:
 		s.queues.listCreated(kind, eventTraffic{}, nil, add)
 	default:
-		s.queues.listCreated(kind, requestTraffic{}, nil, add)
+		s.queues.listCreated(kind, requestTraffic{}, s.requests.list(kind, add), add)
 	}
 	slices.SortFunc(list, func(a, b listedChannel) int {
 		if (a.Name == search) != (b.Name == search) {

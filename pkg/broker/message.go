@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"time"
-
 	pb "github.com/kubemq-io/protobuf/go"
 )
 
@@ -28,10 +26,6 @@ type state struct {
 	expiresAt int64  // unix ns, 0 = never
 	dueAt     int64  // end of the delay, unix ns, 0 = not delayed
 	count     int32  // nacks so far
-}
-
-func (m *message) expired(now time.Time) bool {
-	return m.expiresAt != 0 && m.expiresAt <= now.UnixNano()
 }
 
 // deliveredSize is about what m adds to an answer: its payload, its channel, and

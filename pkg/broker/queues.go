@@ -3,6 +3,7 @@ package broker
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,8 @@ type queues struct {
 	config  Config
 	store   store
 	journal *journal
+	// stopping is set before the broker ends its clients' streams.
+	stopping atomic.Bool
 
 	mu       sync.Mutex
 	byName   map[string]*queue
@@ -45,6 +48,7 @@ func openQueues(config Config, store store) (*queues, error) {
 		idle:     list.New(),
 		wakeUp:   make(chan struct{}, 1),
 	}
+	qs.expiries.order.retention = int64(config.Retention)
 	qs.journal = newJournal(store, &qs.mu)
 	err := store.load(visitor{message: qs.restore, channel: qs.restoreChannel})
 	if err != nil {
@@ -134,6 +138,7 @@ func (qs *queues) enter(m *message) {
 		m.queue.delayed++
 		qs.delays.push(m)
 		qs.wake(m.dueAt)
+		qs.watch(m)
 	} else {
 		qs.addReady(m)
 		m.queue.wakeNext()
@@ -145,10 +150,7 @@ func (qs *queues) enter(m *message) {
 func (qs *queues) addReady(m *message) {
 	m.queue.ready.push(m)
 	m.queue.readyBytes += int64(m.size)
-	if m.expiresAt != 0 {
-		qs.expiries.push(m)
-		qs.wake(qs.nextSweep())
-	}
+	qs.watch(m)
 }
 
 // removeReady takes m out of what is available.
@@ -163,6 +165,7 @@ func (qs *queues) removeReady(m *message) {
 func (qs *queues) discard(m *message) mutation {
 	if m.dueAt != 0 {
 		qs.delays.remove(m)
+		qs.expiries.remove(m)
 		m.queue.delayed--
 	} else {
 		qs.removeReady(m)

@@ -14,10 +14,12 @@ import (
 // service is the gRPC face of the broker. Each call is in the file of its
 // subject; this one has those that belong to none.
 type service struct {
-	queues  *queues
-	events  *events
-	version string
-	started time.Time
+	queues   *queues
+	events   *events
+	requests *requests
+	cache    *requestCache
+	version  string
+	started  time.Time
 }
 
 // Ping tells who answers. It needs no token.
@@ -32,21 +34,6 @@ func (s *service) Ping(context.Context, *pb.Empty) (*pb.PingResult, error) {
 		ServerStartTime:     s.started.Unix(),
 		ServerUpTimeSeconds: int64(time.Since(s.started).Seconds()),
 	}, nil
-}
-
-// StreamQueueMessage is KubeMQ's older receive API.
-func (s *service) StreamQueueMessage(pb.Kubemq_StreamQueueMessageServer) error {
-	return unsupported("StreamQueueMessage (use QueuesDownstream)")
-}
-
-// SubscribeToRequests belongs to commands and queries.
-func (s *service) SubscribeToRequests(*pb.Subscribe, pb.Kubemq_SubscribeToRequestsServer) error {
-	return unsupported("SubscribeToRequests")
-}
-
-// SendResponse belongs to commands and queries.
-func (s *service) SendResponse(context.Context, *pb.Response) (*pb.Empty, error) {
-	return nil, unsupported("SendResponse")
 }
 
 // unavailable is the status of a call whose outcome is unknown; nil stays nil.
