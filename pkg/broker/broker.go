@@ -169,6 +169,7 @@ func (r *running) start(ctx context.Context) {
 // close ends the parts in the order of their dependence: handlers add to the
 // journal, the journal writes to the store.
 func (r *running) close() error {
+	r.queues.quirks.stop()
 	r.server.Stop()
 	r.cancel()
 	r.workers.Wait()

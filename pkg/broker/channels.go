@@ -30,6 +30,9 @@ func (s *service) SendRequest(ctx context.Context, request *pb.Request) (*pb.Res
 	if request.Channel != internalChannel {
 		return nil, unsupported("SendRequest to a channel other than " + internalChannel)
 	}
+	if s.queues.quirks.NoInternalChannel {
+		return nil, unanswered(ctx, request)
+	}
 	response := &pb.Response{
 		ClientID:     request.ClientID,
 		RequestID:    request.RequestID,

@@ -106,12 +106,12 @@ func (d *downstream) settle(ctx context.Context, request *pb.QueuesDownstreamReq
 		d.answer(ctx, response, errUnknownRequest)
 		return
 	}
-	if err := d.settleTransaction(kind, request); err != nil {
+	if err := d.settleTransaction(ctx, kind, request); err != nil {
 		d.answer(ctx, response, err)
 	}
 }
 
-func (d *downstream) settleTransaction(kind *settlement, request *pb.QueuesDownstreamRequest) error {
+func (d *downstream) settleTransaction(ctx context.Context, kind *settlement, request *pb.QueuesDownstreamRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, err := d.find(request.RefTransactionId, kind.closed)
@@ -122,6 +122,7 @@ func (d *downstream) settleTransaction(kind *settlement, request *pb.QueuesDowns
 	if done != nil {
 		d.last = done
 	}
+	t.member.settled(ctx, len(t.open), request.RequestTypeData, done)
 	if len(t.open) == 0 {
 		delete(d.transactions, request.RefTransactionId)
 	}
@@ -158,7 +159,7 @@ func (d *downstream) closeByClient(ctx context.Context, request *pb.QueuesDownst
 	d.mu.Lock()
 	t, err := d.find(request.RefTransactionId, nil)
 	if t != nil {
-		d.queues.release(t.take(t.sequences()))
+		d.queues.release(t.member.leave(t.take(t.sequences())))
 		delete(d.transactions, request.RefTransactionId)
 	}
 	d.mu.Unlock()
@@ -214,7 +215,7 @@ func (d *downstream) releaseAll() {
 	defer d.mu.Unlock()
 	open := make([]*delivery, 0, len(d.transactions))
 	for _, t := range d.transactions {
-		open = append(open, t.take(t.sequences())...)
+		open = append(open, t.member.leave(t.take(t.sequences()))...)
 	}
 	d.queues.release(open)
 }
