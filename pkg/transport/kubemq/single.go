@@ -15,6 +15,11 @@ const (
 	// linger is how long a Receive goes on when a slot has become free, or its time
 	// is over, for what is just about to arrive.
 	linger = 5 * time.Millisecond
+	// answerTime is how long after its wait a Get is answered, at most, where nothing
+	// is wrong. A Receive of that wait that left before would leave Gets behind: what
+	// they catch goes back to the queue, and the server may park it with a member
+	// that is busy.
+	answerTime = 100 * time.Millisecond
 )
 
 // single asks for one message at a time, each on a stream of its own, which holds
@@ -36,7 +41,7 @@ func newSingle(client *Client, channel string) strategy {
 func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, deliver deliverFunc) (int, error) {
 	round := s.polls.begin(maxSingleWaiting)
 	defer round.end()
-	over := time.NewTimer(max(linger, request.Wait))
+	over := time.NewTimer(timeFor(request.Wait))
 	defer over.Stop()
 	delivered, left := 0, request.Slots
 	var failure error
@@ -62,6 +67,14 @@ func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, 
 			delivered++
 		}
 	}
+}
+
+// timeFor is how long a Receive goes on that nothing ends sooner.
+func timeFor(wait time.Duration) time.Duration {
+	if wait < minGetWait {
+		return max(linger, wait)
+	}
+	return wait + answerTime
 }
 
 // next is the round's, but ends soon after a message was settled.
