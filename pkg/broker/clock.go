@@ -86,7 +86,7 @@ func (qs *queues) nextDue() int64 {
 // nextDelayed is the delayed message that arrives first; there must be one.
 func (qs *queues) nextDelayed() *message {
 	if qs.quirks.DelayWindow {
-		return qs.quirks.nextInWindow(qs.delays.items)
+		return nextInWindow(qs.delays.items)
 	}
 	return qs.delays.top()
 }

@@ -111,7 +111,7 @@ func (c Config) validate() error {
 		"max message bytes %d is not between %d and %d", c.MaxMessageBytes, 64<<10, maxConfiguredBytes)
 	check(c.MaxQueues > 0, "max queues %d is below 1", c.MaxQueues)
 	check(c.MaxStreams > 0, "max streams %d is below 1", c.MaxStreams)
-	check(c.Quirks.ParkTime > 0 && c.Quirks.DelayWindowSize > 0 && c.Quirks.LoseEvery > 0, "quirks: a number is negative")
+	check(c.Quirks.ParkTime > 0 && c.Quirks.LoseEvery > 0, "quirks: a number is negative")
 	check(c.MaxWaiting > 0, "max waiting %d is below 1", c.MaxWaiting)
 	return errors.Join(problems...)
 }

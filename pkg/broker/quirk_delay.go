@@ -6,10 +6,10 @@ import (
 )
 
 // nextInWindow is the delayed message that is due first among the oldest ones.
-func (s *quirkState) nextInWindow(delayed []*message) *message {
+func nextInWindow(delayed []*message) *message {
 	oldest := slices.Clone(delayed)
 	slices.SortFunc(oldest, func(a, b *message) int { return cmp.Compare(a.id, b.id) })
-	oldest = oldest[:min(len(oldest), s.DelayWindowSize)]
+	oldest = oldest[:min(len(oldest), quirkDelayWindow)]
 	return slices.MinFunc(oldest, func(a, b *message) int { return cmp.Compare(a.dueAt, b.dueAt) })
 }
 

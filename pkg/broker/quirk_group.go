@@ -162,6 +162,11 @@ func (g *get) runMember(ctx context.Context) {
 		return
 	}
 	m.collect(ctx)
+	if len(m.claim.messages) == 0 {
+		m.leave(nil)
+		g.deliver(ctx, m.claim)
+		return
+	}
 	g.deliver(ctx, m.claim)
 	if !m.staying {
 		m.leave(nil)

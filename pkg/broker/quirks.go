@@ -38,8 +38,8 @@ type Quirks struct {
 	// DeadGets lets the Get of a stream that ended wait on: one with AutoAck
 	// consumes messages for nobody, and what the stream held is not released before.
 	DeadGets bool
-	// DelayWindow lets only the DelayWindowSize oldest delayed messages of the whole
-	// broker arrive.
+	// DelayWindow lets only the 1,024 oldest delayed messages of the whole broker
+	// arrive.
 	DelayWindow bool
 	// DelayIndex keeps one delayed message for each MessageID: the next one replaces
 	// it. Messages from before a restart are not replaced.
@@ -54,11 +54,10 @@ type Quirks struct {
 	// Error 301 after their timeout: nobody answers them.
 	NoInternalChannel bool
 
-	// ParkTime, DelayWindowSize and LoseEvery are the original's if they are 0: 100
-	// ms, 1,024 and 10,000. Shorter ones make shorter tests.
-	ParkTime        time.Duration
-	DelayWindowSize int
-	LoseEvery       int
+	// ParkTime and LoseEvery are the original's if they are 0: 100 ms and 10,000.
+	// Smaller ones make shorter tests.
+	ParkTime  time.Duration
+	LoseEvery int
 }
 
 // AllQuirks is the server of 2023 as far as Quirks knows it.
@@ -79,12 +78,12 @@ func AllQuirks() Quirks {
 
 // The original's numbers.
 const (
-	quirkMinWait         = time.Second
-	quirkMaxDelay        = 43_200 * time.Second
-	quirkMaxExpiration   = 43_200 * time.Second
-	quirkParkTime        = 100 * time.Millisecond
-	quirkDelayWindowSize = 1024
-	quirkLoseEvery       = 10_000
+	quirkMinWait       = time.Second
+	quirkMaxDelay      = 43_200 * time.Second
+	quirkMaxExpiration = 43_200 * time.Second
+	quirkParkTime      = 100 * time.Millisecond
+	quirkDelayWindow   = 1024
+	quirkLoseEvery     = 10_000
 )
 
 // withQuirkDefaults fills what is zero and has another default with a quirk.
@@ -97,7 +96,6 @@ func (c Config) withQuirkDefaults() Config {
 		setDefault(&c.MaxExpiration, quirkMaxExpiration)
 	}
 	setDefault(&c.Quirks.ParkTime, quirkParkTime)
-	setDefault(&c.Quirks.DelayWindowSize, quirkDelayWindowSize)
 	setDefault(&c.Quirks.LoseEvery, quirkLoseEvery)
 	return c
 }
