@@ -19,7 +19,7 @@ const (
 	// is wrong. A Receive of that wait that left before would leave Gets behind: what
 	// they catch goes back to the queue, and the server may park it with a member
 	// that is busy.
-	answerTime = 100 * time.Millisecond
+	answerTime = 250 * time.Millisecond
 )
 
 // single asks for one message at a time, each on a stream of its own, which holds
@@ -41,10 +41,10 @@ func newSingle(client *Client, channel string) strategy {
 func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, deliver deliverFunc) (int, error) {
 	round := s.polls.begin(maxSingleWaiting)
 	defer round.end()
-	over := time.NewTimer(timeFor(request.Wait))
+	delivered := 0
+	left, failure := s.ask(ctx, round, request.Slots)
+	over := time.NewTimer(timeFor(request.Wait)) // the Gets wait from now on, too
 	defer over.Stop()
-	delivered, left := 0, request.Slots
-	var failure error
 	for {
 		if left > 0 && failure == nil {
 			left, failure = s.ask(ctx, round, left)
