@@ -172,6 +172,7 @@ func (r *running) start(ctx context.Context) {
 // journal, the journal writes to the store.
 func (r *running) close() error {
 	r.queues.stopping.Store(true)
+	r.queues.quirks.stop()
 	r.server.Stop()
 	r.cancel()
 	r.workers.Wait()

@@ -25,7 +25,7 @@ const (
 // SendRequest answers the internal channel, and brings commands and queries on
 // other channels to their responders.
 func (s *service) SendRequest(ctx context.Context, request *pb.Request) (*pb.Response, error) {
-	if request.Channel != internalChannel {
+	if request.Channel != internalChannel || s.queues.quirks.NoInternalChannel {
 		return s.request(ctx, request)
 	}
 	if request.ClientID == "" {

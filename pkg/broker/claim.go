@@ -33,6 +33,8 @@ type claim struct {
 	woken chan struct{} // capacity 1: there may be something ready
 	line  *list.Element // in queue.waiters, nil while not in line
 	in    *queue        // whose line, nil if the claim does not wait
+
+	member *member // a quirk, nil without
 }
 
 // lineUp takes what is ready, or puts the claim in line if nothing is. The

@@ -80,7 +80,15 @@ func (qs *queues) nextDue() int64 {
 	if qs.delays.len() == 0 {
 		return math.MaxInt64
 	}
-	return qs.delays.top().dueAt
+	return qs.nextDelayed().dueAt
+}
+
+// nextDelayed is the delayed message that arrives first; there must be one.
+func (qs *queues) nextDelayed() *message {
+	if qs.quirks.DelayWindow {
+		return nextInWindow(qs.delays.items)
+	}
+	return qs.delays.top()
 }
 
 func (qs *queues) nextSweep() int64 {
@@ -110,7 +118,8 @@ func (qs *queues) arrive(now time.Time) *commit {
 	var moved []*message
 	var mutations []mutation
 	for len(moved) < maxSweep && qs.nextDue() <= now.UnixNano() {
-		m := qs.delays.pop()
+		m := qs.nextDelayed()
+		qs.delays.remove(m)
 		qs.expiries.remove(m)
 		m.queue.delayed--
 		m.queue.pins++

@@ -87,10 +87,13 @@ type Config struct {
 	// Version is what Ping reports. KubeMQ's Python client warns about versions
 	// outside 2.4.0 to 2.6.0.
 	Version string
+	// Quirks makes the broker behave like a server of 2023. For tests only.
+	Quirks Quirks
 }
 
 // withDefaults fills what is zero.
 func (c Config) withDefaults() Config {
+	c = c.withQuirkDefaults()
 	setDefault(&c.Listen, DefaultListen)
 	setDefault(&c.Version, DefaultVersion)
 	setDefault(&c.MaxDelay, DefaultMaxDelay)
@@ -127,6 +130,7 @@ func (c Config) validate() error {
 		"max message bytes %d is not between %d and %d", c.MaxMessageBytes, 64<<10, maxConfiguredBytes)
 	check(c.MaxQueues > 0, "max queues %d is below 1", c.MaxQueues)
 	check(c.MaxStreams > 0, "max streams %d is below 1", c.MaxStreams)
+	check(c.Quirks.ParkTime > 0 && c.Quirks.LoseEvery > 0, "quirks: a number is negative")
 	check(c.MaxWaiting > 0, "max waiting %d is below 1", c.MaxWaiting)
 	return errors.Join(problems...)
 }

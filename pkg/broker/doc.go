@@ -35,4 +35,10 @@
 // The index holds about a hundred bytes for each message, bodies stay in the
 // store until they are delivered. A queue exists in memory while it has messages,
 // waiters or an explicit creation, and for a minute after.
+//
+// # Quirks
+//
+// Config.Quirks makes the broker behave as badly as a server of 2023 did, for the
+// tests of clients. What belongs to it is in the files quirk*.go. Everywhere else
+// are only hooks, which do nothing without it: a member is nil and a flag is false.
 package broker

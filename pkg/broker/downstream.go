@@ -110,12 +110,12 @@ func (d *downstream) settle(ctx context.Context, request *pb.QueuesDownstreamReq
 		d.answer(ctx, response, errUnknownRequest)
 		return
 	}
-	if err := d.settleTransaction(kind, request); err != nil {
+	if err := d.settleTransaction(ctx, kind, request); err != nil {
 		d.answer(ctx, response, err)
 	}
 }
 
-func (d *downstream) settleTransaction(kind *settlement, request *pb.QueuesDownstreamRequest) error {
+func (d *downstream) settleTransaction(ctx context.Context, kind *settlement, request *pb.QueuesDownstreamRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, err := d.find(request.RefTransactionId, kind.closed)
@@ -126,6 +126,7 @@ func (d *downstream) settleTransaction(kind *settlement, request *pb.QueuesDowns
 	if done != nil {
 		d.last = done
 	}
+	t.member.settled(ctx, len(t.open), request.RequestTypeData, done)
 	if len(t.open) == 0 {
 		delete(d.transactions, request.RefTransactionId)
 	}
@@ -162,7 +163,7 @@ func (d *downstream) closeByClient(ctx context.Context, request *pb.QueuesDownst
 	d.mu.Lock()
 	t, err := d.find(request.RefTransactionId, nil)
 	if t != nil {
-		d.queues.release(t.take(t.sequences()))
+		d.queues.release(t.member.leave(t.take(t.sequences())))
 		delete(d.transactions, request.RefTransactionId)
 	}
 	d.mu.Unlock()
@@ -219,7 +220,7 @@ func (d *downstream) giveBack() {
 	defer d.mu.Unlock()
 	open := make([]*delivery, 0, len(d.transactions))
 	for _, t := range d.transactions {
-		open = append(open, t.take(t.sequences())...)
+		open = append(open, t.member.leave(t.take(t.sequences()))...)
 	}
 	if d.queues.config.CountCrashes && !d.goodbye {
 		slices.SortFunc(open, func(a, b *delivery) int { return cmp.Compare(a.seq, b.seq) })

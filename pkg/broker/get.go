@@ -24,6 +24,10 @@ func (d *downstream) get(ctx context.Context, request *pb.QueuesDownstreamReques
 	}
 	select {
 	case d.gets <- struct{}{}:
+		if d.queues.quirks.SerialStreams {
+			g.run(ctx)
+			return
+		}
 		d.workers.Go(func() { g.run(ctx) })
 	default:
 		d.answer(ctx, g.response, &limitError{what: "unanswered gets on the stream", limit: maxStreamGets})
@@ -60,17 +64,27 @@ type get struct {
 
 func (g *get) run(ctx context.Context) {
 	defer func() { <-g.gets }()
+	ctx, cancel := g.queues.quirks.outlive(ctx)
+	defer cancel()
 	if g.after.wait(ctx) != nil {
+		return
+	}
+	if g.queues.quirks.groups() {
+		g.runMember(ctx)
 		return
 	}
 	claim, err := g.queues.lineUp(ctx, g.want)
 	if err != nil {
-		g.response.IsError, g.response.Error = true, err.Error()
-		g.send(g.response)
+		g.fail(err)
 		return
 	}
 	claim.await(ctx)
 	g.deliver(ctx, claim)
+}
+
+func (g *get) fail(err error) {
+	g.response.IsError, g.response.Error = true, err.Error()
+	g.send(g.response)
 }
 
 // deliver answers. Bodies are read only when it is this answer's turn to be sent,
@@ -94,13 +108,13 @@ func (g *get) deliver(ctx context.Context, c *claim) {
 			return
 		}
 	default:
-		g.open(g.response.TransactionId, deliveries)
+		g.open(g.response.TransactionId, newTransaction(deliveries, c.member.stay()))
 	}
 	_ = g.stream.Send(g.response) // a failure ends the stream, which releases
 }
 
-func (d *downstream) open(id string, deliveries []*delivery) {
+func (d *downstream) open(id string, t *transaction) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.transactions[id] = newTransaction(deliveries)
+	d.transactions[id] = t
 }

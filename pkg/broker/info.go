@@ -63,8 +63,9 @@ func (q *queue) info() *pb.QueueInfo {
 
 // subscribers counts the requests that wait for a message.
 func (q *queue) subscribers() int64 {
+	members := int64(q.group.size())
 	if q.waiters == nil {
-		return 0
+		return members
 	}
-	return int64(q.waiters.Len())
+	return members + int64(q.waiters.Len())
 }

@@ -13,6 +13,7 @@ type queue struct {
 
 	pins    int           // messages in the journal that will enter the queue, and waiting claims
 	delayed int           // messages in queues.delays
+	group   *group        // a quirk, nil without
 	idle    *list.Element // in queues.idle while nothing keeps the queue
 	active  int64         // last send or receive, unix ns
 
@@ -34,7 +35,7 @@ func (q *queue) nextSequence() uint64 {
 // empty reports whether nothing needs the queue to be in memory.
 func (q *queue) empty() bool {
 	return !q.created && q.pins == 0 && q.delayed == 0 && q.ready.len() == 0 &&
-		len(q.held) == 0 && q.waiters == nil
+		len(q.held) == 0 && q.waiters == nil && q.group.size() == 0
 }
 
 // hold notes that m, which was ready, is in flight.
@@ -83,6 +84,7 @@ func (q *queue) leaveLine(c *claim) {
 // wakeNext tells the first claim in line that something is ready, and takes it
 // out of the line: the next message wakes the next claim.
 func (q *queue) wakeNext() {
+	q.group.dispatch()
 	if q.ready.len() == 0 || q.waiters == nil {
 		return
 	}

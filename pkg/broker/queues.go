@@ -32,6 +32,8 @@ type queues struct {
 	lastID   uint64
 	waiting  int // claims in line
 
+	quirks *quirkState
+
 	wakeAt int64         // when keepTime looks again, unix ns
 	swept  int64         // when it last removed expired messages, unix ns
 	wakeUp chan struct{} // capacity 1: wakeAt was moved forward
@@ -47,6 +49,7 @@ func openQueues(config Config, store store) (*queues, error) {
 		channels: make(map[channelKey]struct{}),
 		idle:     list.New(),
 		wakeUp:   make(chan struct{}, 1),
+		quirks:   newQuirkState(config.Quirks),
 	}
 	qs.expiries.order.retention = int64(config.Retention)
 	qs.journal = newJournal(store, &qs.mu)

@@ -181,5 +181,6 @@ func (qs *queues) enterPinned(messages []*message) {
 	for _, m := range messages {
 		m.queue.pins--
 		qs.enter(m)
+		qs.replaceDelayed(m)
 	}
 }

@@ -12,10 +12,12 @@ import (
 type transaction struct {
 	open  map[int64]*delivery
 	order []int64 // sequences as delivered; settled ones stay in it
+	// member is a quirk, nil without.
+	member *member
 }
 
-func newTransaction(deliveries []*delivery) *transaction {
-	t := &transaction{open: make(map[int64]*delivery, len(deliveries))}
+func newTransaction(deliveries []*delivery, member *member) *transaction {
+	t := &transaction{open: make(map[int64]*delivery, len(deliveries)), member: member}
 	for _, d := range deliveries {
 		seq := int64(d.seq)
 		t.open[seq] = d

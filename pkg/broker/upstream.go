@@ -16,6 +16,7 @@ const maxUpstreamRequests = 256
 type upstreamRequest struct {
 	response *pb.QueuesUpstreamResponse
 	sending  *sending // nil if the response is complete
+	lost     bool     // a quirk: it is not sent
 }
 
 // QueuesUpstream serves a sender's stream until the client ends it. Requests take
@@ -52,6 +53,7 @@ func (s *service) readUpstream(ctx context.Context, stream pb.Kubemq_QueuesUpstr
 		} else if next.sending, err = s.queues.submit(ctx, request.Messages); err != nil {
 			return
 		}
+		next.lost = s.queues.quirks.loses(len(request.Messages))
 		requests <- next
 	}
 }
@@ -66,7 +68,9 @@ func (r upstreamRequest) answer(ctx context.Context, stream pb.Kubemq_QueuesUpst
 		}
 		r.response.Results = results
 	}
-	_ = stream.Send(r.response)
+	if !r.lost {
+		_ = stream.Send(r.response)
+	}
 }
 
 // SendQueueMessage stores one message.

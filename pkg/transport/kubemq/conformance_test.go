@@ -64,28 +64,49 @@ func (e *embedded) restart(t *testing.T) {
 	e.start(t)
 }
 
+// conformance are the strategies with what the suite must not expect of them.
+var conformance = []struct {
+	strategy Strategy
+	options  []transporttest.Option
+}{
+	{StrategyAuto, nil},
+	{StrategySingle, nil},
+	{StrategyBatch, []transporttest.Option{transporttest.SettlingTogether(togetherReason)}},
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, one := range []struct {
-		strategy Strategy
-		options  []transporttest.Option
-	}{
-		{StrategyAuto, nil},
-		{StrategySingle, nil},
-		{StrategyBatch, []transporttest.Option{transporttest.SettlingTogether(togetherReason)}},
-	} {
+	for _, one := range conformance {
 		t.Run(string(one.strategy), func(t *testing.T) {
 			t.Parallel()
-			b := startBroker(t, broker.Config{DataDir: t.TempDir(), Sync: broker.SyncOff})
-			proxy := transporttest.NewProxy(t, b.addr())
-			transporttest.Run(t, func(t *testing.T) transport.Transport {
-				t.Helper()
-				tr, err := New(Config{Address: proxy.Addr(), Strategy: one.strategy, MaxSend: 16 << 20})
-				require.NoError(t, err)
-				return tr
-			}, append(one.options,
-				transporttest.WithCut(func(*testing.T) { proxy.Cut() }),
-				transporttest.WithRestart(b.restart))...)
+			conform(t, broker.Config{DataDir: t.TempDir(), Sync: broker.SyncOff}, one.strategy, one.options...)
 		})
 	}
+}
+
+// TestConformanceWithTheQuirksOf2023: what the broker does better is not what the
+// transport rests on.
+func TestConformanceWithTheQuirksOf2023(t *testing.T) {
+	t.Parallel()
+	for _, one := range conformance {
+		t.Run(string(one.strategy), func(t *testing.T) {
+			t.Parallel()
+			config := broker.Config{DataDir: t.TempDir(), Sync: broker.SyncOff, Quirks: broker.AllQuirks()}
+			conform(t, config, one.strategy, one.options...)
+		})
+	}
+}
+
+func conform(t *testing.T, config broker.Config, strategy Strategy, options ...transporttest.Option) {
+	t.Helper()
+	b := startBroker(t, config)
+	proxy := transporttest.NewProxy(t, b.addr())
+	transporttest.Run(t, func(t *testing.T) transport.Transport {
+		t.Helper()
+		tr, err := New(Config{Address: proxy.Addr(), Strategy: strategy, MaxSend: 16 << 20})
+		require.NoError(t, err)
+		return tr
+	}, append(options,
+		transporttest.WithCut(func(*testing.T) { proxy.Cut() }),
+		transporttest.WithRestart(b.restart))...)
 }

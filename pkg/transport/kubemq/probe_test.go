@@ -20,6 +20,32 @@ func TestProbeOfTheEmbeddedBroker(t *testing.T) {
 	require.Zero(t, tr.Capabilities().MinWait)
 }
 
+// TestProbeOfQuirks: each of what StrategyDirect can't bear is found on its own, and
+// all of it together.
+func TestProbeOfQuirks(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		quirks broker.Quirks
+		reason string
+	}{
+		"wait":    {broker.Quirks{FullBatchWait: true}, "a Get for more than there is waits"},
+		"capture": {broker.Quirks{Capture: true}, "an open transaction takes later messages"},
+		"serial":  {broker.Quirks{SerialStreams: true}, "settlements wait behind a Get"},
+		"all":     {broker.AllQuirks(), "a Get for more than there is waits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			notes := make(chan string, 1)
+			tr := started(t, Config{
+				Address: startBroker(t, broker.Config{Quirks: one.quirks}).addr(),
+				Hooks:   transport.Hooks{Note: func(text string) { notes <- text }},
+			})
+			require.Equal(t, "kubemq: strategy single: "+one.reason, <-notes)
+			require.Equal(t, time.Second, tr.Capabilities().MinWait)
+		})
+	}
+}
+
 // TestProbe imitates servers that must not get StrategyDirect.
 func TestProbe(t *testing.T) {
 	t.Parallel()

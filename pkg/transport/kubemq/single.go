@@ -15,6 +15,11 @@ const (
 	// linger is how long a Receive goes on when a slot has become free, or its time
 	// is over, for what is just about to arrive.
 	linger = 5 * time.Millisecond
+	// answerTime is how long after its wait a Get is answered, at most, where nothing
+	// is wrong. A Receive of that wait that left before would leave Gets behind: what
+	// they catch goes back to the queue, and the server may park it with a member
+	// that is busy.
+	answerTime = 250 * time.Millisecond
 )
 
 // single asks for one message at a time, each on a stream of its own, which holds
@@ -36,10 +41,10 @@ func newSingle(client *Client, channel string) strategy {
 func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, deliver deliverFunc) (int, error) {
 	round := s.polls.begin(maxSingleWaiting)
 	defer round.end()
-	over := time.NewTimer(max(linger, request.Wait))
+	delivered := 0
+	left, failure := s.ask(ctx, round, request.Slots)
+	over := time.NewTimer(timeFor(request.Wait)) // the Gets wait from now on, too
 	defer over.Stop()
-	delivered, left := 0, request.Slots
-	var failure error
 	for {
 		if left > 0 && failure == nil {
 			left, failure = s.ask(ctx, round, left)
@@ -62,6 +67,14 @@ func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, 
 			delivered++
 		}
 	}
+}
+
+// timeFor is how long a Receive goes on that nothing ends sooner.
+func timeFor(wait time.Duration) time.Duration {
+	if wait < minGetWait {
+		return max(linger, wait)
+	}
+	return wait + answerTime
 }
 
 // next is the round's, but ends soon after a message was settled.
