@@ -63,7 +63,8 @@ func (s *suite) ackIsPrompt(t *testing.T) {
 	})
 	begun := time.Now()
 	require.NoError(t, d.Ack(t.Context()))
-	require.Less(t, time.Since(begun), time.Second)
+	// Behind the poll it would take ten seconds; a busy machine takes one now and then.
+	require.Less(t, time.Since(begun), 4*time.Second)
 	cancel()
 	waiting.Wait()
 }
