@@ -29,6 +29,12 @@ KILLS ?= 50
 kill: ## Kill the embedded broker KILLS times (default 50) under load and account for every message
 	LOVAGE_BROKER_KILLS=$(KILLS) $(GO) test -count=1 -v -timeout 30m -run '^TestNothingAnsweredIsLostByKill9$$' ./pkg/broker
 
+MESSAGES ?= 1000000
+
+.PHONY: memory
+memory: ## Queue MESSAGES messages of 1 KiB (default a million) in the embedded broker and measure its memory
+	LOVAGE_BROKER_MEMORY_MESSAGES=$(MESSAGES) $(GO) test -count=1 -v -timeout 30m -run '^TestABacklogFitsInMemory$$' ./pkg/broker
+
 .PHONY: test-interop
 test-interop: ## Run real Celery, newest and old, and the KubeMQ SDK against the built binary
 	bash interop/run.sh
