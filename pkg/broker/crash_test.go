@@ -50,6 +50,9 @@ func TestNothingAnsweredIsLostByKill9(t *testing.T) {
 		}
 		child := startChild(t, dir)
 		load := startLoad(t, l, child.address, round)
+		if round == 0 {
+			require.Eventually(t, l.sawEverything, waitLimit, time.Millisecond)
+		}
 		<-time.After(rand.N(longestRound))
 		child.kill(t)
 		load.wait()
@@ -62,13 +65,6 @@ func TestNothingAnsweredIsLostByKill9(t *testing.T) {
 	t.Log(l.summary(owed))
 	require.Empty(t, l.faults)
 	require.Zero(t, l.owed(), "lost messages")
-	for what, holds := range map[string]func(*entry) bool{
-		"answered delayed sends": func(e *entry) bool { return e.answered && e.delayed() },
-		"confirmed acks":         func(e *entry) bool { return e.acked },
-		"confirmed nacks":        func(e *entry) bool { return e.nacked > 0 },
-	} {
-		require.Positive(t, l.count(holds), "the load had no %s", what)
-	}
 }
 
 // numberFrom is an environment variable, or what it is without.

@@ -88,6 +88,13 @@ func (l *ledger) count(holds func(*entry) bool) int {
 	return n
 }
 
+// sawEverything reports whether each kind of promise has been made.
+func (l *ledger) sawEverything() bool {
+	return l.count(func(e *entry) bool { return e.answered && e.delayed() }) > 0 &&
+		l.count(func(e *entry) bool { return e.acked }) > 0 &&
+		l.count(func(e *entry) bool { return e.nacked > 0 }) > 0
+}
+
 // owed counts the messages that must still come.
 func (l *ledger) owed() int {
 	return l.count(func(e *entry) bool { return e.answered && !e.ackSent })
