@@ -17,12 +17,24 @@ demo: ## Run real Celery against the worker with the embedded broker, and print 
 	@bash examples/demo/run.sh
 
 .PHONY: test
-test: lint test-go test-interop test-demo test-container ## Run everything CI runs
+test: lint test-go kill test-interop test-demo test-container ## Run everything CI runs
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
 	$(GO) test -race ./...
 	$(GO) test -run OneMessage ./interop/gosdk # KubeMQ's SDK has a data race there
+
+KILLS ?= 50
+
+.PHONY: kill
+kill: ## Kill the embedded broker KILLS times (default 50) under load and account for every message
+	LOVAGE_BROKER_KILLS=$(KILLS) $(GO) test -count=1 -v -timeout 30m -run '^TestNothingAnsweredIsLostByKill9$$' ./pkg/broker
+
+MESSAGES ?= 1000000
+
+.PHONY: memory
+memory: ## Queue MESSAGES messages of 1 KiB (default a million) in the embedded broker and measure its memory
+	LOVAGE_BROKER_MEMORY_MESSAGES=$(MESSAGES) $(GO) test -count=1 -v -timeout 30m -run '^TestABacklogFitsInMemory$$' ./pkg/broker
 
 .PHONY: test-interop
 test-interop: ## Run real Celery, newest and old, and the KubeMQ SDK against the built binary

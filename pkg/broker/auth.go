@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/subtle"
+	"net/http"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -45,8 +46,32 @@ func (a access) check(ctx context.Context, method string) error {
 	if len(tokens) == 0 || tokens[0] == "" {
 		return status.Error(codes.Unauthenticated, textNoToken)
 	}
-	if subtle.ConstantTimeCompare([]byte(tokens[0]), []byte(a.token)) != 1 {
+	if !a.allows(tokens[0]) {
 		return status.Error(codes.Unauthenticated, textDenied)
 	}
 	return nil
+}
+
+func (a access) allows(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(a.token)) == 1
+}
+
+// request guards an HTTP handler. Besides the raw token it takes the "Bearer" form,
+// the only one that Prometheus sends without extra settings.
+func (a access) request(next http.HandlerFunc) http.HandlerFunc {
+	if a.token == "" {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		header := r.Header.Get("Authorization")
+		token, _ := strings.CutPrefix(header, "Bearer ")
+		switch {
+		case header == "":
+			writeJSON(w, http.StatusUnauthorized, httpAnswer{IsError: true, Message: textNoToken})
+		case !a.allows(token):
+			writeJSON(w, http.StatusUnauthorized, httpAnswer{IsError: true, Message: textDenied})
+		default:
+			next(w, r)
+		}
+	}
 }

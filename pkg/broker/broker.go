@@ -21,6 +21,7 @@ type Broker struct {
 	started  bool
 	stopped  bool
 	listener net.Listener
+	web      *web
 	err      error
 }
 
@@ -57,7 +58,7 @@ func (b *Broker) startOn(ctx context.Context, store store) error {
 		return errors.Join(err, store.close())
 	}
 	b.started = true
-	b.listener = run.listener
+	b.listener, b.web = run.listener, run.web
 	go b.supervise(run)
 	return nil
 }
@@ -70,6 +71,16 @@ func (b *Broker) Addr() net.Addr {
 		return nil
 	}
 	return b.listener.Addr()
+}
+
+// HTTPAddr is the address of the HTTP side, nil before Start and without one.
+func (b *Broker) HTTPAddr() net.Addr {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.web == nil {
+		return nil
+	}
+	return b.web.listener.Addr()
 }
 
 // Stop ends all streams and calls with Unavailable, writes what was accepted and
@@ -124,7 +135,8 @@ type running struct {
 	queues   *queues
 	server   *grpc.Server
 	listener net.Listener
-	serving  chan error // how serving ended, if not by close
+	web      *web       // nil without Config.HTTPListen
+	serving  chan error // how serving ended, if not by close; capacity 2
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
 }
@@ -141,15 +153,19 @@ func open(ctx context.Context, config Config, store store) (*running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: listen on %s: %w", config.Listen, err)
 	}
-	r := &running{store: store, queues: queues, listener: listener, serving: make(chan error, 1)}
-	r.server = newServer(config, &service{
+	r := &running{store: store, queues: queues, listener: listener, serving: make(chan error, 2)}
+	service := &service{
 		queues:   queues,
 		events:   newEvents(),
 		requests: newRequests(config),
 		cache:    newRequestCache(),
 		version:  config.Version,
 		started:  time.Now(),
-	})
+	}
+	r.server = newServer(config, service)
+	if r.web, err = listenWeb(ctx, config, service); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	r.start(ctx)
 	return r, nil
 }
@@ -166,6 +182,13 @@ func (r *running) start(ctx context.Context) {
 			r.serving <- fmt.Errorf("broker: serve: %w", err)
 		}
 	})
+	if r.web != nil {
+		r.workers.Go(func() {
+			if err := r.web.serve(ctx); err != nil {
+				r.serving <- fmt.Errorf("broker: serve HTTP: %w", err)
+			}
+		})
+	}
 }
 
 // close ends the parts in the order of their dependence: handlers add to the
@@ -174,7 +197,7 @@ func (r *running) close() error {
 	r.queues.stopping.Store(true)
 	r.queues.quirks.stop()
 	r.server.Stop()
-	r.cancel()
+	r.cancel() // ends the HTTP side too
 	r.workers.Wait()
 	r.queues.journal.close()
 	if err := r.store.close(); err != nil {

@@ -157,6 +157,7 @@ func (c *claim) take(ctx context.Context, q *queue) {
 			m = &seen
 		} else {
 			q.hold(m)
+			c.queues.traffic.delivered++
 		}
 		c.messages = append(c.messages, m)
 	}
@@ -185,6 +186,7 @@ func (c *claim) gather(q *queue) []*message {
 	if len(expired) > 0 {
 		c.expired += len(expired)
 		q.counters.expired += int64(len(expired))
+		c.queues.traffic.expired += uint64(len(expired))
 		c.queues.journal.add(expired, nil)
 	}
 	return gathered

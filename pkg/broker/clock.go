@@ -145,6 +145,7 @@ func (qs *queues) expire(now time.Time) *commit {
 		m := qs.expiries.top()
 		mutations = append(mutations, qs.discard(m))
 		m.queue.counters.expired++
+		qs.traffic.expired++
 		qs.touch(m.queue)
 	}
 	if len(mutations) < maxSweep {

@@ -39,6 +39,9 @@ type Config struct {
 	// Listen is the address to listen on; port 0 picks a free one. The default
 	// is the loopback interface.
 	Listen string
+	// HTTPListen is the address of the HTTP side: health, KubeMQ's queue calls for
+	// tools, and metrics. Empty, the default, is none.
+	HTTPListen string
 	// DataDir is the directory of the store; it is created if missing and can be
 	// used by one broker at a time. Empty keeps everything in memory.
 	DataDir string
@@ -80,7 +83,8 @@ type Config struct {
 	// also the commands and queries that wait for a response.
 	MaxWaiting int
 	// AuthToken, if set, must come as metadata "authorization" with every call
-	// but Ping.
+	// but Ping, and as the header of that name with every HTTP request but
+	// /health, /ready and /ping.
 	AuthToken string
 	// TLS, if set, is used for every connection.
 	TLS *tls.Config

@@ -33,12 +33,26 @@ func crashChild(dir string) {
 
 // childBroker is a broker in a process of its own.
 type childBroker struct {
-	address string
+	address string // once it listens
 	command *exec.Cmd
 	stdin   io.Closer
+	stdout  io.Reader
 }
 
+// startChild starts a broker and waits until it listens.
 func startChild(t *testing.T, dir string) *childBroker {
+	t.Helper()
+	child := launchChild(t, dir)
+	line, err := bufio.NewReader(child.stdout).ReadString('\n')
+	require.NoError(t, err)
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
+	require.True(t, ok, line)
+	child.address = address
+	return child
+}
+
+// launchChild starts a broker that opens its store while this returns.
+func launchChild(t *testing.T, dir string) *childBroker {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), crashChildDir+"="+dir)
@@ -48,11 +62,7 @@ func startChild(t *testing.T, dir string) *childBroker {
 	stdout, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	address, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
-	require.True(t, ok, line)
-	return &childBroker{address: address, command: command, stdin: stdin}
+	return &childBroker{command: command, stdin: stdin, stdout: stdout}
 }
 
 // kill ends the process as kill -9 does.

@@ -3,9 +3,13 @@ package broker
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
 	"github.com/stretchr/testify/require"
@@ -13,29 +17,67 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestNothingAnsweredIsLostByKill9 kills a broker under load several times and
-// accounts for every message: what was answered is there, what was confirmed as
-// acked is gone, what was in flight is back with its count, delayed messages come
-// and not early, and the order of each sender is kept.
+// killsVariable sets how often TestNothingAnsweredIsLostByKill9 kills; "make kill"
+// does so.
+const killsVariable = "LOVAGE_BROKER_KILLS"
+
+const (
+	// defaultKills is for an ordinary test run.
+	defaultKills = 5
+	// longestRound bounds the load between two kills.
+	longestRound = 400 * time.Millisecond
+	// longestStart is about what a child needs to open its store.
+	longestStart = 100 * time.Millisecond
+)
+
+// TestNothingAnsweredIsLostByKill9 kills a broker at random moments, under load and
+// while it starts, and accounts for every message: what was answered is there, what
+// was confirmed as acked is gone, what was in flight is back with its count, delayed
+// messages come and not early, and the order of each sender is kept.
 func TestNothingAnsweredIsLostByKill9(t *testing.T) {
-	const rounds, answersPerRound = 3, 1000
+	kills := numberFrom(t, killsVariable, defaultKills)
+	started := time.Now()
 	dir := t.TempDir()
 	l := newLedger()
-	for round := range rounds {
+	for round := range kills {
+		// The child that is to be killed while it starts finds the work of those
+		// before it to recover.
+		if round%5 == 4 {
+			child := launchChild(t, dir)
+			<-time.After(rand.N(longestStart))
+			child.kill(t)
+			continue
+		}
 		child := startChild(t, dir)
 		load := startLoad(t, l, child.address, round)
-		<-l.round(answersPerRound)
+		if round == 0 {
+			require.Eventually(t, l.sawEverything, waitLimit, time.Millisecond)
+		}
+		<-time.After(rand.N(longestRound))
 		child.kill(t)
 		load.wait()
 	}
-	require.GreaterOrEqual(t, l.answered, rounds*answersPerRound)
-	require.Positive(t, l.count(func(e *entry) bool { return e.acked }))
-	require.Positive(t, l.count(func(e *entry) bool { return e.nacked > 0 }))
-
 	child := startChild(t, dir)
-	drain(t, l, child.address)
+	owed := drain(t, l, child.address)
 	child.stop(t)
+
+	t.Logf("%d kills in %v", kills, time.Since(started).Round(time.Second))
+	t.Log(l.summary(owed))
 	require.Empty(t, l.faults)
+	require.Zero(t, l.owed(), "lost messages")
+}
+
+// numberFrom is an environment variable, or what it is without.
+func numberFrom(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	number, err := strconv.Atoi(text)
+	require.NoError(t, err, variable)
+	require.Positive(t, number, variable)
+	return number
 }
 
 // load is a number of senders and consumers that run until the broker is killed.
@@ -210,37 +252,45 @@ func (r *load) settleSome(stream pb.Kubemq_QueuesDownstreamClient, got *pb.Queue
 	return nil
 }
 
-// drain takes everything that is left and requires that nothing is missing.
-func drain(t *testing.T, l *ledger, address string) {
+// longestDelay is the longest of sendDelayed, and some more.
+const longestDelay = 3 * time.Second
+
+// drain takes everything that is left, until nothing comes for longer than a delay
+// lasts, and returns how many messages had to come.
+func drain(t *testing.T, l *ledger, address string) (owed int) {
 	t.Helper()
 	conn := dialChild(t, address)
 	defer func() { require.NoError(t, conn.Close()) }()
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), drainLimit)
 	defer cancel()
 	stream, err := pb.NewKubemqClient(conn).QueuesDownstream(ctx)
 	require.NoError(t, err)
-	owed := l.owed()
-	require.Positive(t, owed)
+	owed = l.owed()
 	last := make(map[string]int)
-	for drained := 0; l.owed() > 0; {
+	for {
 		got, err := exchange(stream, &pb.QueuesDownstreamRequest{
-			ClientID: "c", RequestTypeData: pb.QueuesDownstreamRequestType_Get, Channel: "q", MaxItems: 500, WaitTimeout: 1000,
+			ClientID: "c", RequestTypeData: pb.QueuesDownstreamRequestType_Get,
+			Channel: "q", MaxItems: 500, WaitTimeout: int32(longestDelay.Milliseconds()),
 		})
 		require.NoError(t, err, "%d of %d owed messages are missing", l.owed(), owed)
+		if len(got.Messages) == 0 {
+			return owed
+		}
 		for _, m := range got.Messages {
 			checkOrder(t, last, m, l.delivered(m))
 		}
-		drained += len(got.Messages)
 		require.NoError(t, stream.Send(&pb.QueuesDownstreamRequest{RequestTypeData: typeAckAll, RefTransactionId: got.TransactionId}))
 		l.update(func() {
 			for _, m := range got.Messages {
 				e := l.entries[string(m.Body)]
-				e.ackSent, e.acked = true, true
+				e.ackSent, e.acked, e.drained = true, true, true
 			}
 		})
 	}
-	t.Logf("%d sends answered, %d messages were owed after the crashes", l.answered, owed)
 }
+
+// drainLimit bounds drain.
+const drainLimit = time.Minute
 
 // checkOrder requires the order of the sender for messages that were never sent
 // to the tail.

@@ -10,12 +10,9 @@ import (
 
 // ledger keeps, across crashes, what a broker promised about each message.
 type ledger struct {
-	mu       sync.Mutex
-	entries  map[string]*entry // by body
-	answered int
-	faults   []string      // broken promises
-	enough   chan struct{} // closed when a round has seen enough answers
-	goal     int
+	mu      sync.Mutex
+	entries map[string]*entry // by body
+	faults  []string          // broken promises
 }
 
 // entry is what is known of one message.
@@ -27,18 +24,12 @@ type entry struct {
 	acked     bool      // confirmed: it must be gone
 	nacksSent int32     // its receive count may be so much higher
 	nacked    int32     // confirmed: it must be so much higher
+	drained   bool      // it came after the last kill
 }
+
+func (e *entry) delayed() bool { return !e.notBefore.IsZero() }
 
 func newLedger() *ledger { return &ledger{entries: make(map[string]*entry)} }
-
-// round starts to count answers; the channel is closed after so many.
-func (l *ledger) round(answers int) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.goal = l.answered + answers
-	l.enough = make(chan struct{})
-	return l.enough
-}
 
 func (l *ledger) sent(body string, number int) {
 	l.mu.Lock()
@@ -53,10 +44,6 @@ func (l *ledger) answer(body string, result *pb.SendQueueMessageResult) {
 	e.answered = !result.IsError
 	if result.DelayedTo != 0 {
 		e.notBefore = time.Unix(0, result.DelayedTo)
-	}
-	l.answered++
-	if l.answered == l.goal {
-		close(l.enough)
 	}
 }
 
@@ -101,7 +88,31 @@ func (l *ledger) count(holds func(*entry) bool) int {
 	return n
 }
 
+// sawEverything reports whether each kind of promise has been made.
+func (l *ledger) sawEverything() bool {
+	return l.count(func(e *entry) bool { return e.answered && e.delayed() }) > 0 &&
+		l.count(func(e *entry) bool { return e.acked }) > 0 &&
+		l.count(func(e *entry) bool { return e.nacked > 0 }) > 0
+}
+
 // owed counts the messages that must still come.
 func (l *ledger) owed() int {
 	return l.count(func(e *entry) bool { return e.answered && !e.ackSent })
+}
+
+// summary tells what became of all messages.
+func (l *ledger) summary(owed int) string {
+	count := func(what string, holds func(*entry) bool) string {
+		return fmt.Sprintf("\n  %8d  %s", l.count(holds), what)
+	}
+	return "of all messages" +
+		count("sends were answered", func(e *entry) bool { return e.answered }) +
+		count("of these with a delay", func(e *entry) bool { return e.answered && e.delayed() }) +
+		count("sends were cut off, and the message was there", func(e *entry) bool { return !e.answered && e.ackSent }) +
+		count("sends were cut off, and it was not seen", func(e *entry) bool { return !e.answered && !e.ackSent }) +
+		count("were acked and confirmed before the last kill", func(e *entry) bool { return e.acked && !e.drained }) +
+		count("acks were cut off", func(e *entry) bool { return e.ackSent && !e.acked }) +
+		count("were nacked and confirmed at least once", func(e *entry) bool { return e.nacked > 0 }) +
+		fmt.Sprintf("\n  %8d  were owed after the last kill", owed) +
+		fmt.Sprintf("\n  %8d  of them were lost, %d came back after an ack, early or with a wrong count", l.owed(), len(l.faults))
 }

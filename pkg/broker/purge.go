@@ -43,6 +43,7 @@ func (qs *queues) ackSome(name string, limit uint64) (int, *commit) {
 	if len(mutations) == 0 {
 		return 0, nil
 	}
+	qs.traffic.acked += uint64(len(mutations))
 	qs.touch(q)
 	return len(mutations), qs.journal.add(mutations, nil)
 }

@@ -31,12 +31,19 @@ type queues struct {
 	expiries heap[byExpiry]
 	lastID   uint64
 	waiting  int // claims in line
+	traffic  traffic
 
 	quirks *quirkState
 
 	wakeAt int64         // when keepTime looks again, unix ns
 	swept  int64         // when it last removed expired messages, unix ns
 	wakeUp chan struct{} // capacity 1: wakeAt was moved forward
+}
+
+// traffic counts what happened to messages since the broker started. Nacked leaves
+// out the last attempt, which makes a dead letter or drops the message.
+type traffic struct {
+	sent, delivered, acked, nacked, deadLettered, expired uint64
 }
 
 // openQueues loads what the store holds. The caller runs the journal and

@@ -172,6 +172,7 @@ func (qs *queues) newMessage(q *queue, out outgoing, now time.Time) *message {
 	}
 	q.pins++
 	q.counters.sentBytes += int64(out.size)
+	qs.traffic.sent++
 	qs.touch(q)
 	return m
 }

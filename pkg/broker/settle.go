@@ -31,6 +31,7 @@ func (qs *queues) ack(deliveries []*delivery) *commit {
 			continue
 		}
 		d.queue.letGo(d.message)
+		qs.traffic.acked++
 		qs.touch(d.queue)
 		mutations = append(mutations, d.removal())
 	}
@@ -88,13 +89,15 @@ type move struct {
 	count     int32
 	expiresAt int64
 	payload   *pb.QueueMessage // replaces the stored one, if set
+	// nacked and dead say that it is a nack, and that it is one too many.
+	nacked, dead bool
 }
 
 func (qs *queues) nackMove(d *delivery) (move, error) {
 	if !d.mustDeadLetter() {
-		return move{delivery: d, target: d.queue.name, count: d.count + 1, expiresAt: d.expiresAt}, nil
+		return move{delivery: d, target: d.queue.name, count: d.count + 1, expiresAt: d.expiresAt, nacked: true}, nil
 	}
-	m := move{delivery: d, target: d.policy.GetMaxReceiveQueue(), expiresAt: d.expiresAt}
+	m := move{delivery: d, target: d.policy.GetMaxReceiveQueue(), expiresAt: d.expiresAt, dead: true}
 	if m.target == "" {
 		return m, nil
 	}
@@ -155,6 +158,7 @@ func (qs *queues) move(moves []move) *commit {
 		}
 		from := m.queue
 		from.letGo(m)
+		qs.count(to)
 		if to.target == "" {
 			mutations = append(mutations, m.removal())
 		} else {
@@ -171,4 +175,13 @@ func (qs *queues) move(moves []move) *commit {
 		qs.touch(from)
 	}
 	return qs.journal.add(mutations, func() { qs.enterPinned(moved) })
+}
+
+func (qs *queues) count(to move) {
+	switch {
+	case to.nacked:
+		qs.traffic.nacked++
+	case to.dead:
+		qs.traffic.deadLettered++
+	}
 }

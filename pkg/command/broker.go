@@ -9,17 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/observe"
 )
 
 // brokerCommand runs the embedded broker alone.
 func (p *program) brokerCommand() *cobra.Command {
-	var listen, dataDir string
+	var listen, httpListen, dataDir string
 	cmd := &cobra.Command{
 		Use: "broker [-- setting=value ...]", Short: "Run the embedded broker alone",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("listen") {
 				args = append(args, "embedded_broker.listen="+listen)
+			}
+			if cmd.Flags().Changed("http") {
+				args = append(args, "embedded_broker.http_listen="+httpListen)
 			}
 			if cmd.Flags().Changed("data-dir") {
 				args = append(args, "embedded_broker.data_dir="+dataDir)
@@ -28,6 +32,7 @@ func (p *program) brokerCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on (embedded_broker.listen)")
+	cmd.Flags().StringVar(&httpListen, "http", "", "host:port of health, queue info and metrics over HTTP (embedded_broker.http_listen)")
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "directory of the store, \"\" = in memory (embedded_broker.data_dir)")
 	return cmd
 }
@@ -54,7 +59,7 @@ func (p *program) serveBroker(ctx context.Context, pairs []string) error {
 	if store == "" {
 		store = "memory"
 	}
-	logger.Info(fmt.Sprintf("broker ready on %s, messages in %s", embedded.Addr(), store))
+	logger.Info(fmt.Sprintf("broker ready on %s, messages in %s%s", embedded.Addr(), store, httpText(embedded)))
 	select {
 	case <-ctx.Done():
 		logger.Info("broker: stopping")
@@ -64,4 +69,11 @@ func (p *program) serveBroker(ctx context.Context, pairs []string) error {
 		return failed(err)
 	}
 	return nil
+}
+
+func httpText(embedded *broker.Broker) string {
+	if address := embedded.HTTPAddr(); address != nil {
+		return ", HTTP on " + address.String()
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -289,11 +290,16 @@ func TestSignalDuringTheStartEndsIt(t *testing.T) {
 func TestBrokerCommand(t *testing.T) {
 	log := &lockedBuffer{wrote: make(chan struct{}, 1)}
 	s := &service{t: t, log: log, code: make(chan int, 1)}
-	address := freeAddress(t)
+	address, web := freeAddress(t), freeAddress(t)
 	go func() {
-		s.code <- Run(context.Background(), registry(nil), []string{"broker", "--listen", address, "--data-dir", t.TempDir()}, log, log)
+		s.code <- Run(context.Background(), registry(nil), []string{"broker", "--listen", address, "--http", web, "--data-dir", t.TempDir()}, log, log)
 	}()
 	s.await("broker ready on " + address)
+	require.Contains(t, log.String(), "HTTP on "+web)
+	response, err := http.Get("http://" + web + "/health")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 	code, out, errOut := run(t, "health", "--broker", address)
 	require.Equal(t, exitOK, code, errOut)
 	require.Contains(t, out, "broker answers")

@@ -59,7 +59,7 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 // brokerConfig is the embedded broker's configuration.
 func brokerConfig(e config.EmbeddedBroker) (broker.Config, error) {
 	c := broker.Config{
-		Listen: e.Listen, DataDir: e.DataDir, MaxDelay: e.MaxDelay, MaxExpiration: e.MaxExpiration,
+		Listen: e.Listen, HTTPListen: e.HTTPListen, DataDir: e.DataDir, MaxDelay: e.MaxDelay, MaxExpiration: e.MaxExpiration,
 		AuthToken: e.AuthToken.Reveal(),
 	}
 	if !e.Sync {

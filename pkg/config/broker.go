@@ -158,6 +158,7 @@ func (b *builder) embeddedBroker() EmbeddedBroker {
 	v := b.values
 	broker := EmbeddedBroker{
 		Listen:        get[string](v, "embedded_broker.listen"),
+		HTTPListen:    get[string](v, "embedded_broker.http_listen"),
 		DataDir:       get[string](v, "embedded_broker.data_dir"),
 		Sync:          get[bool](v, "embedded_broker.sync"),
 		MaxDelay:      get[time.Duration](v, "embedded_broker.max_delay"),
@@ -174,8 +175,11 @@ func (b *builder) embeddedBroker() EmbeddedBroker {
 	if broker.TLS.ClientCAFile != "" && broker.TLS.CertFile == "" {
 		b.fail(settings["embedded_broker.tls.client_ca_file"], "is given without embedded_broker.tls.cert_file: there is no TLS to ask clients in")
 	}
-	if listen := settings["embedded_broker.listen"]; listen.source != nil && !isLoopback(broker.Listen) && !broker.AuthToken.IsSet() {
-		b.report.warn(listen.name, listen.source, "is open to the network, and embedded_broker.auth_token is not set: anyone there can run tasks")
+	for _, name := range []string{"embedded_broker.listen", "embedded_broker.http_listen"} {
+		listen := settings[name]
+		if address := as[string](listen); address != "" && listen.source != nil && !isLoopback(address) && !broker.AuthToken.IsSet() {
+			b.report.warn(listen.name, listen.source, "is open to the network, and embedded_broker.auth_token is not set: anyone there can run tasks")
+		}
 	}
 	return broker
 }

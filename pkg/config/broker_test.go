@@ -109,12 +109,14 @@ func TestOpenListenerWarns(t *testing.T) {
 		"0.0.0.0:1": true, ":1": true, "192.168.0.1:1": true, "broker:1": true,
 		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false,
 	} {
-		_, warnings, err := loadText(t, `embedded_broker: {listen: "`+listen+`"}`)
-		require.NoError(t, err)
-		require.Equal(t, warns, len(warnings) == 1, listen)
-		_, warnings, err = loadText(t, `embedded_broker: {auth_token: t, listen: "`+listen+`"}`)
-		require.NoError(t, err)
-		require.Empty(t, warnings, listen)
+		for _, setting := range []string{"listen", "http_listen"} {
+			_, warnings, err := loadText(t, `embedded_broker: {`+setting+`: "`+listen+`"}`)
+			require.NoError(t, err)
+			require.Equal(t, warns, len(warnings) == 1, listen)
+			_, warnings, err = loadText(t, `embedded_broker: {auth_token: t, `+setting+`: "`+listen+`"}`)
+			require.NoError(t, err)
+			require.Empty(t, warnings, listen)
+		}
 	}
 }
 

@@ -147,6 +147,8 @@ type ClientTLS struct {
 type EmbeddedBroker struct {
 	// Listen is "host:port".
 	Listen string
+	// HTTPListen is the "host:port" of its HTTP side; "" = none.
+	HTTPListen string
 	// DataDir is the directory of the store; "" keeps everything in memory.
 	DataDir string
 	// Sync answers a send only when the message is on disk.

@@ -96,6 +96,7 @@ func arrivals() map[string]arrival {
 		"kubemq.max_receive_size":        {"kubemq: {max_receive_size: 4194304}", func(s *Settings) any { return s.Broker.Consume.MaxReceiveSize }, 4 << 20},
 		"kubemq.client_id_prefix":        {"kubemq: {client_id_prefix: shop}", func(s *Settings) any { return s.Broker.Consume.ClientIDPrefix }, "shop"},
 		"embedded_broker.listen":         {"embedded_broker: {listen: 127.0.0.1:1}", func(s *Settings) any { return s.EmbeddedBroker.Listen }, "127.0.0.1:1"},
+		"embedded_broker.http_listen":    {"embedded_broker: {http_listen: 127.0.0.1:2}", func(s *Settings) any { return s.EmbeddedBroker.HTTPListen }, "127.0.0.1:2"},
 		"embedded_broker.data_dir":       {`embedded_broker: {data_dir: ""}`, func(s *Settings) any { return s.EmbeddedBroker.DataDir }, ""},
 		"embedded_broker.sync":           {"embedded_broker: {sync: off}", func(s *Settings) any { return s.EmbeddedBroker.Sync }, false},
 		"embedded_broker.max_delay":      {"embedded_broker: {max_delay: 2d}", func(s *Settings) any { return s.EmbeddedBroker.MaxDelay }, 48 * time.Hour},

@@ -69,6 +69,8 @@ func kubemqTable() []Setting {
 func embeddedTable() []Setting {
 	return []Setting{
 		{Name: "embedded_broker.listen", Kind: Address, Default: "127.0.0.1:50000", Doc: "host:port that Python clients connect to."},
+		{Name: "embedded_broker.http_listen", Kind: Address, Default: `""`,
+			Doc: "host:port of health, queue info and metrics over HTTP, such as 127.0.0.1:9090; \"\" = none."},
 		{Name: "embedded_broker.data_dir", Kind: Text, Default: "lovage-data", Doc: "Directory of the stored messages; \"\" keeps them in memory."},
 		{Name: "embedded_broker.sync", Kind: Bool, Default: "true",
 			Doc: "Answers a send only when it is on disk; false may lose the last messages at a power failure."},

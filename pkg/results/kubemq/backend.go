@@ -123,7 +123,7 @@ func (b *Backend) Forget(ctx context.Context, taskID string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.client.Purge(ctx, channel); err != nil {
+	if _, err := b.client.Purge(ctx, channel); err != nil {
 		return fmt.Errorf("results: forget task %q: %w", taskID, err)
 	}
 	return nil

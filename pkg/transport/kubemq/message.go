@@ -49,16 +49,23 @@ func copyOf(received *pb.QueueMessage, attempts int, now time.Time) *pb.QueueMes
 	}
 	message := &pb.QueueMessage{
 		Channel: received.Channel, Body: received.Body, Metadata: received.Metadata, Tags: tags,
-		Policy: &pb.QueueMessagePolicy{},
-	}
-	if policy := received.Policy; policy.GetMaxReceiveQueue() != "" {
-		message.Policy.MaxReceiveCount, message.Policy.MaxReceiveQueue = policy.MaxReceiveCount, policy.MaxReceiveQueue
-	}
-	if at := received.Attributes.GetExpirationAt(); at != 0 {
-		message.Policy.ExpirationSeconds = expirySeconds(max(time.Second, time.Unix(0, at).Sub(now)))
+		Policy: policyOf(received, now),
 	}
 	setAttempts(message, attempts)
 	return message
+}
+
+// policyOf is the policy for a copy of received: its expiry is what remains of the
+// original's.
+func policyOf(received *pb.QueueMessage, now time.Time) *pb.QueueMessagePolicy {
+	kept := &pb.QueueMessagePolicy{}
+	if policy := received.Policy; policy.GetMaxReceiveQueue() != "" {
+		kept.MaxReceiveCount, kept.MaxReceiveQueue = policy.MaxReceiveCount, policy.MaxReceiveQueue
+	}
+	if at := received.Attributes.GetExpirationAt(); at != 0 {
+		kept.ExpirationSeconds = expirySeconds(max(time.Second, time.Unix(0, at).Sub(now)))
+	}
+	return kept
 }
 
 func setAttempts(message *pb.QueueMessage, attempts int) {

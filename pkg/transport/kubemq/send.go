@@ -80,20 +80,21 @@ func (c *Client) Peek(ctx context.Context, channel string, most int, wait time.D
 	return answer.Messages, nil
 }
 
-// Purge removes every ready message of a channel.
-func (c *Client) Purge(ctx context.Context, channel string) error {
+// Purge removes ready messages of a channel and returns how many. Some servers stop
+// after a second, so that there may be more when it is not 0.
+func (c *Client) Purge(ctx context.Context, channel string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(c.call(ctx), time.Second+answerMargin)
 	defer cancel()
 	answer, err := c.rpc.AckAllQueueMessages(ctx, &pb.AckAllQueueMessagesRequest{
 		RequestID: rand.Text(), ClientID: c.id, Channel: channel, WaitTimeSeconds: 1,
 	}, grpc.WaitForReady(true))
 	if err != nil {
-		return c.failed(err)
+		return 0, c.failed(err)
 	}
 	if answer.IsError {
-		return newServerError(answer.Error)
+		return 0, newServerError(answer.Error)
 	}
-	return nil
+	return answer.AffectedMessages, nil
 }
 
 // ErrNotTaken says that Remove found other messages than it was told.
