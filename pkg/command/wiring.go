@@ -60,6 +60,7 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 func brokerConfig(e config.EmbeddedBroker) (broker.Config, error) {
 	c := broker.Config{
 		Listen: e.Listen, HTTPListen: e.HTTPListen, DataDir: e.DataDir, MaxDelay: e.MaxDelay, MaxExpiration: e.MaxExpiration,
+		Retention: e.Retention, CountCrashes: e.CountCrashes,
 		AuthToken: e.AuthToken.Reveal(),
 	}
 	if !e.Sync {

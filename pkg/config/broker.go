@@ -162,6 +162,8 @@ func (b *builder) embeddedBroker() EmbeddedBroker {
 		DataDir:       get[string](v, "embedded_broker.data_dir"),
 		Sync:          get[bool](v, "embedded_broker.sync"),
 		MaxDelay:      get[time.Duration](v, "embedded_broker.max_delay"),
+		Retention:     get[time.Duration](v, "embedded_broker.retention"),
+		CountCrashes:  get[bool](v, "embedded_broker.count_crashes"),
 		MaxExpiration: get[time.Duration](v, "embedded_broker.max_expiration"),
 		AuthToken:     NewSecret(get[string](v, "embedded_broker.auth_token")),
 		TLS: ServerTLS{

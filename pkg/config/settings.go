@@ -155,6 +155,10 @@ type EmbeddedBroker struct {
 	Sync bool
 	// MaxDelay and MaxExpiration bound what a message may ask for.
 	MaxDelay, MaxExpiration time.Duration
+	// Retention removes messages older than that; 0 = never.
+	Retention time.Duration
+	// CountCrashes counts a delivery whose client vanished as an attempt.
+	CountCrashes bool
 	// AuthToken must come with every call; unset = none.
 	AuthToken Secret
 	// TLS is off where CertFile is empty.

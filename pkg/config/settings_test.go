@@ -99,6 +99,8 @@ func arrivals() map[string]arrival {
 		"embedded_broker.http_listen":    {"embedded_broker: {http_listen: 127.0.0.1:2}", func(s *Settings) any { return s.EmbeddedBroker.HTTPListen }, "127.0.0.1:2"},
 		"embedded_broker.data_dir":       {`embedded_broker: {data_dir: ""}`, func(s *Settings) any { return s.EmbeddedBroker.DataDir }, ""},
 		"embedded_broker.sync":           {"embedded_broker: {sync: off}", func(s *Settings) any { return s.EmbeddedBroker.Sync }, false},
+		"embedded_broker.retention":      {"embedded_broker: {retention: 7d}", func(s *Settings) any { return s.EmbeddedBroker.Retention }, 7 * 24 * time.Hour},
+		"embedded_broker.count_crashes":  {"embedded_broker: {count_crashes: on}", func(s *Settings) any { return s.EmbeddedBroker.CountCrashes }, true},
 		"embedded_broker.max_delay":      {"embedded_broker: {max_delay: 2d}", func(s *Settings) any { return s.EmbeddedBroker.MaxDelay }, 48 * time.Hour},
 		"embedded_broker.max_expiration": {"embedded_broker: {max_expiration: 2d}", func(s *Settings) any { return s.EmbeddedBroker.MaxExpiration }, 48 * time.Hour},
 		"embedded_broker.auth_token":     {"embedded_broker: {auth_token: t}", func(s *Settings) any { return s.EmbeddedBroker.AuthToken.Reveal() }, "t"},
