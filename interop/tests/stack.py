@@ -34,7 +34,13 @@ SOON = 30
 
 def broker_settings(directory: Path, port: int, **settings: Any) -> dict[str, Any]:
     """Return the section of celery.yaml for an embedded broker."""
-    return {"listen": f"127.0.0.1:{port}", "data_dir": str(directory / "data"), **settings}
+    return {
+        "listen": f"127.0.0.1:{port}",
+        # Alone, it would take the port that KubeMQ's guides name.
+        "http_listen": "127.0.0.1:0",
+        "data_dir": str(directory / "data"),
+        **settings,
+    }
 
 
 class Stack:

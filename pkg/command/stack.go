@@ -115,6 +115,7 @@ func (s *stack) startEmbedded(ctx context.Context, settings *config.Settings) er
 	if err != nil {
 		return err
 	}
+	warnOfSync(s.logger, settings)
 	s.stops = append(s.stops, embedded.Stop)
 	ended := make(chan error, 1)
 	go func() {
