@@ -83,6 +83,7 @@ def test_what_the_handler_knows(app: Celery):
         "retries": 0,
         "queue": "celery",
         "attempt": 1,
+        "priority": 0,
     }
 
 
