@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -27,7 +28,8 @@ func measureLatency(ctx context.Context, c *child) (latency, error) {
 	}
 	defer disconnect()
 	arrivals, failed := make(chan time.Time), make(chan error, 1)
-	go func() { failed <- consume(ctx, c, arrivals) }()
+	var consumer sync.WaitGroup
+	consumer.Go(func() { failed <- consume(ctx, c, arrivals) })
 	samples := make([]time.Duration, 0, latencySamples)
 	for range latencySamples {
 		if err := waitForGet(ctx, client); err != nil {
@@ -45,7 +47,7 @@ func measureLatency(ctx context.Context, c *child) (latency, error) {
 		}
 	}
 	cancel()
-	_ = <-failed // of the cancel
+	consumer.Wait()
 	slices.Sort(samples)
 	return latency{p50: samples[len(samples)/2], p99: samples[len(samples)*99/100]}, nil
 }
