@@ -67,6 +67,10 @@ build: ## Build the static binary into bin/worker
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@bash scripts/fuzz.sh $(or $(FUZZTIME),30s)
 
+.PHONY: bench-broker
+bench-broker: ## Measure the embedded broker beside what the machine allows
+	$(GO) run ./bench/broker -memory
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin dist .venv-* data

@@ -38,19 +38,20 @@ var mayImport = map[string][]string{
 	"pkg/observe":          {"pkg/tasks", "pkg/worker", "pkg/protocol", "pkg/transport"},
 	"pkg/command":          {"*"},
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
+	"bench":                {"pkg/broker"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
 	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol"},
 }
 
 // onlyIn are imports that one package keeps to itself.
 var onlyIn = map[string][]string{
-	"os/signal":                         {"pkg/command"},
+	"os/signal":                         {"pkg/command", "bench"},
 	"github.com/spf13/cobra":            {"pkg/command"},
 	"go.uber.org/zap":                   {"pkg/observe", "pkg/command"},
 	"github.com/getsentry/sentry-go":    {"pkg/observe", "pkg/command"},
 	"github.com/spf13/viper":            {"pkg/config"},
 	"github.com/cockroachdb/pebble/v2":  {"pkg/broker"},
-	"github.com/kubemq-io/protobuf/go":  {"pkg/broker", "pkg/transport/kubemq", "pkg/results/kubemq"},
+	"github.com/kubemq-io/protobuf/go":  {"pkg/broker", "pkg/transport/kubemq", "pkg/results/kubemq", "bench"},
 	"github.com/gocelery/gocelery":      {"pkg/tasks/gocelery"},
 	"github.com/vmihailenco/msgpack/v5": {"pkg/protocol"},
 	"log":                               {},

@@ -14,13 +14,18 @@ var errNotStored = errors.New("broker: message is not stored")
 func (qs *queues) load(messages []*message) ([]*pb.QueueMessage, []*delivery, error) {
 	loaded := make([]*pb.QueueMessage, 0, len(messages))
 	deliveries := make([]*delivery, 0, len(messages))
-	for _, m := range messages {
-		payload, err := qs.store.payload(m.id)
-		if errors.Is(err, errNotStored) {
+	ids := make([]uint64, len(messages))
+	for i, m := range messages {
+		ids[i] = m.id
+	}
+	payloads, err := qs.store.payloads(ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, m := range messages {
+		payload := payloads[i]
+		if payload == nil {
 			continue
-		}
-		if err != nil {
-			return nil, nil, err
 		}
 		deliveries = append(deliveries, &delivery{
 			message:  m,

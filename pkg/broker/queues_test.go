@@ -100,7 +100,7 @@ func (qs *testQueues) stored() int {
 	require.True(qs.t, ok)
 	store.mu.RLock()
 	defer store.mu.RUnlock()
-	return len(store.payloads)
+	return len(store.byID)
 }
 
 func delayed(queue, body string, delay, expiration int32) *pb.QueueMessage {

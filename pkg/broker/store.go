@@ -12,6 +12,9 @@ type store interface {
 	commit(mutations []mutation) error
 	// payload returns a copy whose top-level fields the caller may change.
 	payload(id uint64) (*pb.QueueMessage, error)
+	// payloads is payload for many: one entry for each id, nil for what is not
+	// stored.
+	payloads(ids []uint64) ([]*pb.QueueMessage, error)
 	// load reports what is stored, messages by ascending id. It is called once,
 	// before anything else.
 	load(visit visitor) error

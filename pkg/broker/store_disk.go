@@ -104,11 +104,7 @@ func addMutation(batch *pebble.Batch, m *mutation) error {
 		if m.payload == nil {
 			return nil
 		}
-		payload, err := m.payload.Marshal()
-		if err != nil {
-			return fmt.Errorf("encode message %d: %w", m.put.id, err)
-		}
-		return batch.Set(messageKey(keyPayload, m.put.id), payload, nil)
+		return addPayload(batch, m.put.id, m.payload)
 	case m.create != nil:
 		return batch.Set(encodeChannelKey(*m.create), nil, nil)
 	case m.drop != nil:
@@ -119,6 +115,18 @@ func addMutation(batch *pebble.Batch, m *mutation) error {
 			batch.Delete(messageKey(keyState, m.remove.id), nil),
 			batch.DeleteSized(messageKey(keyPayload, m.remove.id), uint32(m.remove.size), nil))
 	}
+}
+
+// addPayload encodes a payload in its place in the batch: a copy less for each
+// message.
+func addPayload(batch *pebble.Batch, id uint64, payload *pb.QueueMessage) error {
+	key := messageKey(keyPayload, id)
+	record := batch.SetDeferred(len(key), payload.Size())
+	copy(record.Key, key)
+	if _, err := payload.MarshalTo(record.Value); err != nil {
+		return fmt.Errorf("encode message %d: %w", id, err)
+	}
+	return record.Finish()
 }
 
 func (s *diskStore) payload(id uint64) (*pb.QueueMessage, error) {

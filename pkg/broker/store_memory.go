@@ -8,12 +8,12 @@ import (
 
 // memoryStore keeps payloads for as long as the broker runs.
 type memoryStore struct {
-	mu       sync.RWMutex
-	payloads map[uint64]*pb.QueueMessage
+	mu   sync.RWMutex
+	byID map[uint64]*pb.QueueMessage
 }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{payloads: make(map[uint64]*pb.QueueMessage)}
+	return &memoryStore{byID: make(map[uint64]*pb.QueueMessage)}
 }
 
 func (s *memoryStore) commit(mutations []mutation) error {
@@ -22,9 +22,9 @@ func (s *memoryStore) commit(mutations []mutation) error {
 	for i := range mutations {
 		switch m := &mutations[i]; {
 		case m.put != nil && m.payload != nil:
-			s.payloads[m.put.id] = m.payload
+			s.byID[m.put.id] = m.payload
 		case m.remove != nil:
-			delete(s.payloads, m.remove.id)
+			delete(s.byID, m.remove.id)
 		}
 	}
 	return nil
@@ -33,11 +33,28 @@ func (s *memoryStore) commit(mutations []mutation) error {
 func (s *memoryStore) payload(id uint64) (*pb.QueueMessage, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	stored, ok := s.payloads[id]
+	stored, ok := s.byID[id]
 	if !ok {
 		return nil, errNotStored
 	}
-	// Field by field: what is shared (Body, Tags, Policy) is never changed.
+	return copyPayload(stored), nil
+}
+
+func (s *memoryStore) payloads(ids []uint64) ([]*pb.QueueMessage, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found := make([]*pb.QueueMessage, len(ids))
+	for i, id := range ids {
+		if stored, ok := s.byID[id]; ok {
+			found[i] = copyPayload(stored)
+		}
+	}
+	return found, nil
+}
+
+// copyPayload copies field by field: what is shared (Body, Tags, Policy) is never
+// changed.
+func copyPayload(stored *pb.QueueMessage) *pb.QueueMessage {
 	return &pb.QueueMessage{
 		MessageID:  stored.MessageID,
 		ClientID:   stored.ClientID,
@@ -46,7 +63,7 @@ func (s *memoryStore) payload(id uint64) (*pb.QueueMessage, error) {
 		Tags:       stored.Tags,
 		Attributes: stored.Attributes,
 		Policy:     stored.Policy,
-	}, nil
+	}
 }
 
 func (s *memoryStore) load(visitor) error { return nil }
