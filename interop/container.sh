@@ -70,4 +70,5 @@ else
 fi
 "${compose[@]}" config -q
 BROKER=kubemq "${compose[@]}" --profile kubemq config -q
+[[ $("${compose[@]}" config) == *lovage://broker:50000* ]] || fail "the app of the compose file does not get the broker's URL"
 echo "container: ok"

@@ -136,11 +136,7 @@ func publishCall(ctx context.Context, settings *config.Settings, c call) (id str
 	if err != nil {
 		return "", err
 	}
-	envelope.Properties.DeliveryTag = uuid.NewString()
-	if outgoing.Body, err = envelope.Encode(); err != nil {
-		return "", err
-	}
-	if outgoing.Headers, err = envelope.HeadersJSON(); err != nil {
+	if outgoing.Body, outgoing.Headers, err = envelope.Wire(uuid.NewString()); err != nil {
 		return "", err
 	}
 	return message.ID, connection.Publish(ctx, c.queue, outgoing)

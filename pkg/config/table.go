@@ -142,9 +142,8 @@ func queueTable() []Setting {
 func taskTable() []Setting {
 	return concat([]Setting{
 		{Name: "task_acks_late", Kind: Bool, Default: "false", Doc: "Acks after the task has run."},
-		{Name: "task_acks_on_failure_or_timeout", Kind: Bool, Default: "true", Doc: "The default of the next two."},
+		{Name: "task_acks_on_failure_or_timeout", Kind: Bool, Default: "true", Doc: "The default of task_acks_on_failure and task_acks_on_timeout."},
 		{Name: "task_acks_on_failure", Kind: Bool, Doc: "Acks a late task that failed; false rejects it."},
-		{Name: "task_acks_on_timeout", Kind: Bool, Doc: "Acks a late task that hit its hard time limit; false rejects and requeues it."},
 		{Name: "task_reject_on_worker_lost", Kind: Bool, Doc: "Requeues a late task whose handler took the worker down."},
 		{Name: "task_ignore_result", Kind: Bool, Default: "false", Doc: "Stores no results, except for tasks that say otherwise."},
 		{Name: "task_store_errors_even_if_ignored", Kind: Bool, Default: "false", Doc: "Stores failures of tasks whose results are ignored."},
@@ -152,6 +151,7 @@ func taskTable() []Setting {
 	}, notYet("task options are set where the task is registered",
 		Setting{Name: "task_annotations", Kind: Any, Doc: "Overrides task options by task name or \"*\"."},
 	), notYet("time limits are not enforced",
+		Setting{Name: "task_acks_on_timeout", Kind: Bool, Doc: "Acks a late task that hit its hard time limit; false rejects and requeues it."},
 		Setting{Name: "task_time_limit", Kind: Seconds, Range: notNegative(), Old: "CELERYD_TASK_TIME_LIMIT", Doc: "Hard time limit of a task."},
 		Setting{Name: "task_soft_time_limit", Kind: Seconds, Range: notNegative(), Old: "CELERYD_TASK_SOFT_TIME_LIMIT", Doc: "Soft time limit of a task."},
 	), notYet("rate limits are not enforced",
@@ -171,9 +171,9 @@ func contentTable() []Setting {
 	return []Setting{
 		{Name: "accept_content", Kind: Names, Default: "[json]", Doc: "Serializers (names or MIME types) that are decoded."},
 		{Name: "task_serializer", Kind: Choice, Choices: []string{"json", "yaml", "msgpack"}, Default: "json",
-			Doc: "Of messages that the worker publishes where the message at hand doesn't decide."},
+			Doc: "Of what worker call publishes; a retry keeps the serializer of its message."},
 		{Name: "task_compression", Kind: Choice, Choices: []string{"gzip", "zlib", "bzip2", "bzip", "lzma", "xz", "brotli", "zstd", "zstandard"},
-			Old: "CELERY_MESSAGE_COMPRESSION", Doc: "Of messages that the worker publishes where the message at hand doesn't decide."},
+			Old: "CELERY_MESSAGE_COMPRESSION", Doc: "Of what worker call publishes; a retry keeps the compression of its message."},
 		{Name: "task_protocol", Kind: Int, Range: between(1, 2), Default: "2",
 			Doc: "Message protocol of what the worker publishes."},
 		{Name: "timezone", Kind: Text, Doc: "IANA zone of times the worker writes, such as Europe/Berlin; not set = UTC."},

@@ -182,6 +182,17 @@ func (e *Envelope) Encode() ([]byte, error) {
 	})
 }
 
+// Wire is what a transport sends of an envelope: its JSON, under a delivery tag of
+// its own, and beside it the JSON of its headers, which some brokers keep apart.
+func (e *Envelope) Wire(deliveryTag string) (body, headers []byte, err error) {
+	e.Properties.DeliveryTag = deliveryTag
+	if body, err = e.Encode(); err != nil {
+		return nil, nil, err
+	}
+	headers, err = e.HeadersJSON()
+	return body, headers, err
+}
+
 // HeadersJSON writes the headers alone, for transports that show them beside the
 // envelope.
 func (e *Envelope) HeadersJSON() ([]byte, error) { return EncodeJSON(e.headers()) }

@@ -49,10 +49,9 @@ func Example() {
 	}
 	envelope, err := protocol.EncodeMessage(message, protocol.EncodeOptions{Protocol: protocol.Protocol2})
 	check(err)
-	envelope.Properties.DeliveryTag = uuid.NewString()
-	body, err := envelope.Encode()
+	body, headers, err := envelope.Wire(uuid.NewString())
 	check(err)
-	check(connection.Publish(ctx, "celery", transport.Outgoing{Body: body}))
+	check(connection.Publish(ctx, "celery", transport.Outgoing{Body: body, Headers: headers}))
 	meta, err := backend.Wait(ctx, message.ID)
 	check(err)
 	fmt.Println(meta.Status, meta.Result)

@@ -41,12 +41,7 @@ func (w *Worker) publishRetry(j *job, retry *tasks.RetryError) error {
 	if err != nil {
 		return err
 	}
-	envelope.Properties.DeliveryTag = uuid.NewString()
-	body, err := envelope.Encode()
-	if err != nil {
-		return err
-	}
-	headers, err := envelope.HeadersJSON()
+	body, headers, err := envelope.Wire(uuid.NewString())
 	if err != nil {
 		return err
 	}
