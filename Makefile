@@ -21,8 +21,8 @@ test: lint test-go kill test-interop test-demo test-container ## Run everything 
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
-	$(GO) test -race ./...
-	$(GO) test -run OneMessage ./interop/gosdk # KubeMQ's SDK has a data race there
+	@GO=$(GO) bash scripts/gotest.sh -race ./...
+	@GO=$(GO) bash scripts/gotest.sh -run OneMessage ./interop/gosdk # KubeMQ's SDK has a data race there
 
 KILLS ?= 50
 

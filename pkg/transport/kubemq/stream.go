@@ -21,6 +21,8 @@ const (
 	// answerMargin is how much later than it should an answer may come: a Get can
 	// stand behind somebody else's on the server's internal connections.
 	answerMargin = 20 * time.Second
+	// reasonTime is how long the reason may take for which a Send was refused.
+	reasonTime = time.Second
 )
 
 // errSilent: the server owes an answer for longer than it may.
@@ -70,12 +72,16 @@ func openStream(ctx context.Context, client *Client) (*stream, error) {
 		cancel(err)
 		return nil, client.failed(err)
 	}
-	s := &stream{
+	s := newStream(client, rpc, cancel)
+	go s.read(life)
+	return s, nil
+}
+
+func newStream(client *Client, rpc pb.Kubemq_QueuesDownstreamClient, cancel context.CancelCauseFunc) *stream {
+	return &stream{
 		client: client, rpc: rpc, cancel: cancel, done: make(chan struct{}),
 		expected: make(map[string]func(*pb.QueuesDownstreamResponse)),
 	}
-	go s.read(life)
-	return s, nil
 }
 
 // read hands answers to those who expect them until the stream ends.
@@ -114,14 +120,28 @@ func (s *stream) send(request *pb.QueuesDownstreamRequest, receive func(*pb.Queu
 	s.mu.Unlock()
 	request.ClientID = s.client.id
 	if err := s.rpc.Send(request); err != nil {
-		// After io.EOF the reader has the reason.
-		if !errors.Is(err, io.EOF) {
-			s.cancel(err)
-		}
-		<-s.done
-		return s.err
+		return s.endAfter(err)
 	}
 	return nil
+}
+
+// endAfter ends the stream after a Send failed, and returns why it ended.
+//
+// After io.EOF the reader has the reason, which says more. But it need not come:
+// when a connection is cut just after the stream was opened, gRPC opens it again by
+// itself, and a Send meanwhile gets io.EOF while the reader waits on the new one.
+func (s *stream) endAfter(failure error) error {
+	if errors.Is(failure, io.EOF) {
+		timer := time.NewTimer(reasonTime)
+		defer timer.Stop()
+		select {
+		case <-s.done:
+		case <-timer.C:
+		}
+	}
+	s.cancel(fmt.Errorf("kubemq: send on a stream: %w", failure))
+	<-s.done
+	return s.err
 }
 
 // forget ends the expectation of an answer that only a failure would have got.

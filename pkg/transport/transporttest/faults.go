@@ -113,6 +113,7 @@ func (s *suite) cutWhileIdle(t *testing.T) {
 	}
 	publish(t, tr, queue, "x")
 	require.NoError(t, <-ended)
+	require.Len(t, got, 1, "messages received within %s of the cuts", patience)
 	require.NoError(t, (<-got).Ack(t.Context()))
 	// A subscription misses what is sent while it is away, so send until it hears.
 	for len(heard) == 0 {

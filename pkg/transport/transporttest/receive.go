@@ -65,7 +65,9 @@ func (s *suite) waitingReceiveGetsMessage(t *testing.T) {
 	begun := time.Now()
 	publish(t, tr, queue, "x")
 	waiting.Wait()
-	require.Less(t, time.Since(begun), 3*time.Second)
+	require.Len(t, asked, 1, "messages received within %s", patience)
+	// At the end of its wait it would be five; a busy machine takes one now and then.
+	require.Less(t, time.Since(begun), 4500*time.Millisecond)
 	require.NoError(t, (<-asked).Ack(t.Context()))
 }
 
@@ -165,10 +167,27 @@ func (s *suite) closeEndsReceive(t *testing.T) {
 }
 
 // noHostages: a worker that is busy with one message, and had room for more when
-// it asked, keeps none of the later ones from another worker.
+// it asked, keeps none of the later ones from another worker. A broker that makes a
+// Get wait may leave a message with the busy worker when no other Get happens to
+// wait, so there a busy machine has more than one try.
 func (s *suite) noHostages(t *testing.T) {
 	t.Helper()
 	s.skipTogether(t)
+	tries := 1
+	if s.start(t).Capabilities().MinWait > 0 {
+		tries = 3
+	}
+	for range tries {
+		if s.free(t) {
+			return
+		}
+	}
+	t.Fatal("messages wait for the end of a long task that another worker has")
+}
+
+// free tells whether five messages reach an idle worker while another is busy.
+func (s *suite) free(t *testing.T) bool {
+	t.Helper()
 	tr, queue := s.start(t), queueName()
 	publish(t, tr, queue, "long")
 	busy := consumer(t, tr, queue)
@@ -179,12 +198,19 @@ func (s *suite) noHostages(t *testing.T) {
 	}
 	require.NotNil(t, long)
 	idle := consumer(t, s.start(t), queue)
-	publish(t, tr, queue, "1", "2", "3", "4", "5")
-	begun := time.Now()
-	got := receive(t, idle, 5, 1)
-	require.Less(t, time.Since(begun), 15*time.Second, "hostages are held until the long task ends, which is after this")
-	require.ElementsMatch(t, []string{"1", "2", "3", "4", "5"}, bodies(got))
+	want := []string{"1", "2", "3", "4", "5"}
+	publish(t, tr, queue, want...)
+	// Hostages are held until the long task ends, which is after this.
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	var got []transport.Delivery
+	for len(got) < len(want) && ctx.Err() == nil {
+		require.NoError(t, idle.Receive(ctx, transport.ReceiveRequest{Slots: 1, Wait: time.Second},
+			func(d transport.Delivery) { got = append(got, d) }))
+	}
 	ackAll(t, append(got, long))
+	require.Subset(t, want, bodies(got))
+	return len(got) == len(want)
 }
 
 func (s *suite) stopIsFinal(t *testing.T) {
