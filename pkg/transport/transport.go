@@ -46,13 +46,24 @@ type Delivery interface {
 }
 
 // DeadLetter says where a message goes that this worker can't process, and why.
+// Brokers keep it beside the message and may cut long texts. All but Queue and
+// Reason may be empty.
 type DeadLetter struct {
 	// Queue receives the message.
 	Queue string
 	// Reason is a short word for machines, such as "undecodable".
 	Reason string
-	// Detail is the sentence for people, such as the decoder's error.
+	// Detail is the sentence for people, such as the decoder's error: the last error.
 	Detail string
+	// FirstError is the error of the first attempt, where an earlier one is known.
+	FirstError string
+	// Traceback is that of the last error; its end is what is kept of a long one.
+	Traceback string
+	// Task and ID are the task's, where the message could be decoded.
+	Task, ID string
+	// Worker is the node name of the worker that gave it up, Time when.
+	Worker string
+	Time   time.Time
 }
 
 // ReceiveRequest says how much a consumer may ask for.

@@ -89,9 +89,7 @@ func (d *delivery) DeadLetter(ctx context.Context, letter transport.DeadLetter) 
 	message := copyOf(d.message, d.Attempt(), time.Now())
 	message.Channel = channel
 	message.Policy = &pb.QueueMessagePolicy{}
-	message.Tags[tagReason] = letterText(letter.Reason)
-	message.Tags[tagDetail] = letterText(letter.Detail)
-	message.Tags[tagQueue] = letterText(d.consumer.queue)
+	setLetter(message, d.consumer.queue, letter)
 	return d.replace(ctx, message, 0)
 }
 

@@ -3,7 +3,6 @@ package kubemq
 import (
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -16,18 +15,10 @@ const (
 	tagPriority = "priority"
 	// tagAttempts counts the deliveries of earlier copies of a message.
 	tagAttempts = "lovage-attempts"
-	// Beside a dead letter: why, and where it comes from.
-	tagReason = "lovage-reason"
-	tagDetail = "lovage-detail"
-	tagQueue  = "lovage-queue"
 )
 
-const (
-	// maxAttempts bounds what the tag of a stranger's message may claim.
-	maxAttempts = 1_000_000
-	// maxDetailBytes bounds the sentence beside a dead letter.
-	maxDetailBytes = 2048
-)
+// maxAttempts bounds what the tag of a stranger's message may claim.
+const maxAttempts = 1_000_000
 
 // newMessage is the message that stands for outgoing, without delay and expiry.
 func newMessage(channel string, outgoing transport.Outgoing) *pb.QueueMessage {
@@ -87,13 +78,4 @@ func earlierAttempts(message *pb.QueueMessage) int {
 // expirySeconds rounds up, so that nothing expires before its time.
 func expirySeconds(expires time.Duration) int32 {
 	return int32(min((expires+time.Second-1)/time.Second, 1<<31-1))
-}
-
-// letterText makes text fit for a tag: other clients refuse a message with broken
-// UTF-8 as a whole.
-func letterText(text string) string {
-	if len(text) > maxDetailBytes {
-		text = text[:maxDetailBytes]
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
 }
