@@ -57,6 +57,9 @@ type Options struct {
 	// TimeLimit and SoftTimeLimit are the hard and the soft limit of the handler's
 	// run time (Task.time_limit, Task.soft_time_limit).
 	TimeLimit, SoftTimeLimit time.Duration
+
+	// hooks are the task's own, see Task.Hooks.
+	hooks Hooks
 }
 
 // Expected tells whether err is one of Throws, by errors.Is.
