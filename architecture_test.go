@@ -40,12 +40,12 @@ var mayImport = map[string][]string{
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
 	"bench":                {"pkg/broker"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
-	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol"},
+	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker"},
 }
 
 // onlyIn are imports that one package keeps to itself.
 var onlyIn = map[string][]string{
-	"os/signal":                         {"pkg/command", "bench"},
+	"os/signal":                         {"pkg/command", "bench", "interop"},
 	"github.com/spf13/cobra":            {"pkg/command"},
 	"go.uber.org/zap":                   {"pkg/observe", "pkg/command"},
 	"github.com/getsentry/sentry-go":    {"pkg/observe", "pkg/command"},
