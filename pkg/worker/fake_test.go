@@ -41,6 +41,7 @@ type fakeBroker struct {
 	most      int // the most that were ever in flight
 	arrived   chan struct{}
 	published []fakePublished
+	autoAcked bool // some Receive asked for it
 	// fail, if set, decides whether an operation ("ack", "publish celery", …) fails.
 	fail func(operation string) error
 }
@@ -144,6 +145,9 @@ func (c *fakeConsumer) Receive(
 	if err := c.broker.operation("receive " + c.queue); err != nil {
 		return err
 	}
+	c.broker.mu.Lock()
+	c.broker.autoAcked = c.broker.autoAcked || request.AutoAck
+	c.broker.mu.Unlock()
 	timer := time.NewTimer(request.Wait)
 	defer timer.Stop()
 	for {
@@ -196,7 +200,9 @@ func (d *fakeDelivery) Queue() string     { return d.queue }
 func (d *fakeDelivery) Attempt() int      { return d.message.attempts }
 func (d *fakeDelivery) Redelivered() bool { return d.message.attempts > 1 }
 
-func (d *fakeDelivery) Limit() (attempts int, queue string) { return d.message.limit, d.message.limitQueue }
+func (d *fakeDelivery) Limit() (attempts int, queue string) {
+	return d.message.limit, d.message.limitQueue
+}
 
 func (d *fakeDelivery) NoteError(text string) {
 	if d.message.firstError == "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // The server doesn't count a delivery whose worker died (docs/protocol.md §12.3): it
-// puts the message back in its place, as if nobody had had it. So before a message
+// puts the message back in its place, as if nobody had taken it. So before a message
 // is worked on a note is sent to a channel of its own, and the notes found there are
 // the deliveries that came to nothing. Place and MessageID make the channel's name,
 // so every copy of a message starts without notes, and notes that nobody removed
@@ -67,13 +67,13 @@ func (d *delivery) NoteStart(ctx context.Context) (unsettled int, err error) {
 
 // dropNotes removes the notes about a message that is gone, without waiting for it:
 // they are in nobody's way.
-func (d *delivery) dropNotes() {
+func (d *delivery) dropNotes(ctx context.Context) {
 	notes := d.takeNotes()
 	if notes == 0 {
 		return
 	}
 	d.consumer.errands.start(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), notesPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notesPatience)
 		defer cancel()
 		_ = d.consumer.transport.publisher.discard(ctx, d.notesChannel(), notes)
 	})

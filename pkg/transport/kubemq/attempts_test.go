@@ -16,11 +16,13 @@ import (
 func TestNotesGoWithTheirMessage(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(d transport.Delivery) error{
-		"ack":         func(d transport.Delivery) error { return d.Ack(t.Context()) },
-		"nack":        func(d transport.Delivery) error { return d.Nack(t.Context()) },
-		"requeue":     func(d transport.Delivery) error { return d.Requeue(t.Context(), 0) },
-		"release":     func(d transport.Delivery) error { return d.Release(t.Context()) },
-		"dead letter": func(d transport.Delivery) error { return d.DeadLetter(t.Context(), transport.DeadLetter{Queue: "dead"}) },
+		"ack":     func(d transport.Delivery) error { return d.Ack(t.Context()) },
+		"nack":    func(d transport.Delivery) error { return d.Nack(t.Context()) },
+		"requeue": func(d transport.Delivery) error { return d.Requeue(t.Context(), 0) },
+		"release": func(d transport.Delivery) error { return d.Release(t.Context()) },
+		"dead letter": func(d transport.Delivery) error {
+			return d.DeadLetter(t.Context(), transport.DeadLetter{Queue: "dead"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

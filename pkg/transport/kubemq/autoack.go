@@ -41,6 +41,8 @@ func (p *polls) awaitAcked() {
 
 // sendBack sends messages anew that the server has acked and nobody has taken. Send
 // tries for a while; what it can't send is lost, as it would be in a crash.
+//
+//nolint:contextcheck,nolintlint // no call under way is the reason for it; nolintlint does not see what it suppresses in callers
 func (p *polls) sendBack(messages []*pb.QueueMessage) {
 	for _, message := range messages {
 		_ = p.streams.client.Send(context.Background(), copyOf(message, attemptOf(message)-1, time.Now()))

@@ -93,7 +93,7 @@ func (d *delivery) NoteError(text string) {
 
 // Ack is transport.Delivery's.
 func (d *delivery) Ack(ctx context.Context) error {
-	return d.settle(acked, func() error { return d.ackOriginal(ctx) }, d.consumer.history.finish, true)
+	return d.settle(ctx, acked, func() error { return d.ackOriginal(ctx) }, d.consumer.history.finish, true)
 }
 
 // Nack puts the message at the tail of the queue. The server does it, unless it
@@ -102,7 +102,7 @@ func (d *delivery) Nack(ctx context.Context) error {
 	if d.held == nil || d.nackDrops() {
 		return d.replace(ctx, open, d.copy(d.Attempt()), 0)
 	}
-	return d.settle(settled, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish, false)
+	return d.settle(ctx, settled, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish, false)
 }
 
 // Requeue sends a copy with the delay, or the longest the server takes, and acks
@@ -118,7 +118,7 @@ func (d *delivery) Release(ctx context.Context) error {
 	if d.held == nil || !d.held.releasable() {
 		return d.replace(ctx, open, d.copy(d.Attempt()-1), 0)
 	}
-	return d.settle(settled, func() error {
+	return d.settle(ctx, settled, func() error {
 		d.takeNoteBack(ctx) // before anybody else gets the message
 		return d.held.release(ctx)
 	}, d.consumer.history.remove, false)
@@ -167,7 +167,7 @@ func (d *delivery) replace(ctx context.Context, from state, message *pb.QueueMes
 	if before == acked {
 		return nil
 	}
-	if err := d.applied(d.ackOriginal(ctx), d.consumer.history.finish, true); err != nil {
+	if err := d.applied(ctx, d.ackOriginal(ctx), d.consumer.history.finish, true); err != nil {
 		return fmt.Errorf("%w: %w", transport.ErrCopied, err)
 	}
 	return nil
@@ -184,17 +184,17 @@ func (d *delivery) ackOriginal(ctx context.Context) error {
 // settle does it once. proven notes a settlement that the server has applied. done
 // tells that the caller is done with the message whatever the server does: if it
 // comes back after an unconfirmed settlement, it is acked again and not handed over.
-func (d *delivery) settle(to state, apply func() error, proven func(place), done bool) error {
+func (d *delivery) settle(ctx context.Context, to state, apply func() error, proven func(place), done bool) error {
 	if _, err := d.enter(to, open); err != nil {
 		return err
 	}
-	return d.applied(apply(), proven, done)
+	return d.applied(ctx, apply(), proven, done)
 }
 
-func (d *delivery) applied(err error, proven func(place), done bool) error {
+func (d *delivery) applied(ctx context.Context, err error, proven func(place), done bool) error {
 	if err == nil || done && errors.Is(err, transport.ErrUnconfirmed) {
 		proven(d.place)
-		d.dropNotes()
+		d.dropNotes(ctx)
 	}
 	return err
 }
