@@ -55,6 +55,9 @@ const (
 	Cancelled
 	// ResultUnstored: the task ended but its result could not be stored.
 	ResultUnstored
+	// Exhausted: the message should be delivered again but was so as often as it may
+	// be, or it came although that was over. Celery has no such limit.
+	Exhausted
 
 	outcomes // how many there are
 )
@@ -64,7 +67,7 @@ func (o Outcome) String() string {
 	names := [outcomes]string{
 		"success", "failure", "encode failure", "retry", "retry unpublished", "ignore", "reject", "reject requeue",
 		"soft time limit", "hard time limit", "worker lost", "terminated", "revoked", "expired", "cancelled",
-		"result unstored",
+		"result unstored", "exhausted",
 	}
 	if o < 0 || o >= outcomes {
 		return "unknown outcome"
@@ -81,8 +84,8 @@ const (
 	None Settlement = iota
 	// Ack: done.
 	Ack
-	// Discard: rejected for good; it goes to the dead-letter queue, or nowhere
-	// where none is set (reject with requeue=False).
+	// Discard: rejected for good; it goes to the dead-letter queue, also if it is acked
+	// already, or nowhere where none is set (reject with requeue=False).
 	Discard
 	// Requeue: delivered again after a while, counted as an attempt (reject with
 	// requeue=True).

@@ -89,6 +89,10 @@ func TestDecide(t *testing.T) {
 			cell{acks.None, acks.StoreNothing, nil},
 			cell{acks.Requeue, acks.StoreNothing, e(acks.RejectedRequeue)},
 		},
+		acks.Exhausted: {
+			cell{acks.Discard, acks.StoreFailure, e(acks.Failed, acks.RejectedForGood)},
+			cell{acks.Discard, acks.StoreFailure, e(acks.Failed, acks.RejectedForGood)},
+		},
 	} {
 		for late, want := range map[bool]cell{false: want.early, true: want.late} {
 			got := acks.Decide(celery(late), outcome)
@@ -131,7 +135,7 @@ func TestDecideFlags(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	different := map[string]bool{}
 	for _, late := range []bool{false, true} {
-		for outcome := acks.Success; outcome <= acks.ResultUnstored; outcome++ {
+		for outcome := acks.Success; outcome <= acks.Exhausted; outcome++ {
 			if acks.Decide(celery(late), outcome).Differs != "" {
 				different[map[bool]string{true: "late ", false: "early "}[late]+outcome.String()] = true
 			}
@@ -140,6 +144,7 @@ func TestDifferences(t *testing.T) {
 	require.Equal(t, map[string]bool{
 		"late retry unpublished": true, "early reject requeue": true, "early hard time limit": true,
 		"late hard time limit": true, "late result unstored": true,
+		"early exhausted": true, "late exhausted": true,
 	}, different)
 }
 

@@ -119,4 +119,10 @@ var table = []row{
 		Settle: Requeue, Store: StoreNothing, Events: events(RejectedRequeue),
 		Differs: "Celery acks the message and the result is missing",
 	}},
+
+	// An early task gets here by Republish only: it is acked, but wanted again.
+	{Exhausted, conditions{}, Decision{
+		Settle: Discard, Store: StoreFailure, Events: events(Failed, RejectedForGood),
+		Differs: "Celery delivers the message again, for ever",
+	}},
 }

@@ -151,6 +151,13 @@ func (l *Log) operation(event worker.Event) {
 		l.logger.Warn(text)
 	case worker.Stopped:
 		l.logger.Info("worker: stopped, everything is settled")
+	case worker.AcksLateIgnored:
+		l.logger.Warn("acks_late has no effect with broker_transport_options.auto_ack: the broker acks what it hands over. Tasks: "+
+			strings.Join(e.Tasks, ", "), zap.Strings("tasks", e.Tasks))
+	case worker.DeadLettered:
+		l.task(zapcore.ErrorLevel, e.Request, "Task %s is kept in the dead-letter queue %s (%s): %v", nameOf(e.Request), e.Queue, e.Reason, e.Err)
+	case worker.StartUnnoted:
+		l.task(zapcore.WarnLevel, e.Request, "Task %s starts without a note, a crash would not count as an attempt: %v", nameOf(e.Request), e.Err)
 	case worker.SettleFailed:
 		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, e.ID, e.Err),
 			zap.String("queue", e.Queue), zap.String("id", e.ID))

@@ -62,6 +62,18 @@ func TestLines(t *testing.T) {
 			worker.MessageUnprocessable{Queue: "q", Err: protocol.ErrUnknownMessage, KeptIn: "k"},
 			"WARNING/MainProcess] Received unknown message. Wrong destination?!?",
 		},
+		"dead letter": {
+			worker.DeadLettered{Request: request(), ID: "id", Task: "proj.add", Queue: "dead", Reason: "rejected", Err: errors.New("bad")},
+			"ERROR/MainProcess] Task proj.add[id] is kept in the dead-letter queue dead (rejected): bad",
+		},
+		"start without a note": {
+			worker.StartUnnoted{Request: request(), Err: errors.New("no answer")},
+			"WARNING/MainProcess] Task proj.add[id] starts without a note, a crash would not count as an attempt: no answer",
+		},
+		"acks_late ignored": {
+			worker.AcksLateIgnored{Tasks: []string{"a", "b"}},
+			"WARNING/MainProcess] acks_late has no effect with broker_transport_options.auto_ack: the broker acks what it hands over. Tasks: a, b",
+		},
 		"ready": {worker.Started{Hostname: "celery@host"}, "INFO/MainProcess] celery@host ready."},
 		"warm":  {worker.Stopping{}, "WARNING/MainProcess] worker: Warm shutdown (MainProcess)"},
 		"cold":  {worker.Stopping{Cancelled: true}, "WARNING/MainProcess] worker: Cold shutdown (MainProcess)"},

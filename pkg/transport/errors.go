@@ -12,6 +12,9 @@ var (
 	// ErrUnconfirmed: the broker did not answer in time; the operation may or may
 	// not have happened.
 	ErrUnconfirmed = errors.New("transport: not confirmed by the broker")
+	// ErrCopied: the copy of a settlement is confirmed, but the ack of the original is
+	// not. The broker may deliver the original again.
+	ErrCopied = errors.New("transport: the copy is stored, but the original may be delivered again")
 	// ErrName: the broker can't have a queue of this name.
 	ErrName = errors.New("transport: invalid queue name")
 	// ErrDelay: longer than the broker's longest delay.

@@ -14,9 +14,11 @@ import (
 
 // Delivery is a message handed to this worker and not yet settled. Exactly one
 // of Ack, Nack, Requeue, Release and DeadLetter settles it; a second call returns
-// ErrSettled. A settlement returns nil only once the broker is known to have
-// applied it. One that fails before anything was done to the message, such as
-// DeadLetter with ErrName, leaves the delivery open.
+// ErrSettled, but for one Requeue or DeadLetter after an Ack: they send their copy
+// alone then, which is how a message that was acked early comes back. A settlement
+// returns nil only once the broker is known to have applied it. One that fails
+// before anything was done to the message, such as DeadLetter with ErrName, leaves
+// the delivery as it was.
 type Delivery interface {
 	// Body is the kombu envelope as received. The caller must not change it.
 	Body() []byte
@@ -27,6 +29,14 @@ type Delivery interface {
 	Attempt() int
 	// Redelivered tells whether the message may have been handed out before.
 	Redelivered() bool
+	// Limit is what the message's producer asked for: after so many attempts the
+	// message goes to queue and doesn't come back (KubeMQ's MaxReceiveCount and
+	// MaxReceiveQueue). 0 and "" where nothing is asked for.
+	Limit() (attempts int, queue string)
+	// NoteError notes why this attempt failed. What Requeue sends carries the first
+	// error that was noted, on this delivery or an earlier one, and DeadLetter keeps
+	// it as FirstError.
+	NoteError(text string)
 
 	// Ack says that the message is done. It is so for this consumer also where the
 	// error wraps ErrUnconfirmed: if the broker delivers it again, it is acked again.
@@ -41,7 +51,8 @@ type Delivery interface {
 	// not count as an attempt.
 	Release(ctx context.Context) error
 	// DeadLetter moves the message to letter.Queue, body untouched, and keeps the
-	// reason beside it. The copy is confirmed before the original is acked.
+	// reason beside it. The copy is confirmed before the original is acked; where
+	// only the latter fails the error wraps ErrCopied.
 	DeadLetter(ctx context.Context, letter DeadLetter) error
 }
 
@@ -55,7 +66,8 @@ type DeadLetter struct {
 	Reason string
 	// Detail is the sentence for people, such as the decoder's error: the last error.
 	Detail string
-	// FirstError is the error of the first attempt, where an earlier one is known.
+	// FirstError is the error of the first attempt, where an earlier one is known;
+	// empty, it is the one that came with the delivery (Delivery.NoteError).
 	FirstError string
 	// Traceback is that of the last error; its end is what is kept of a long one.
 	Traceback string
@@ -74,6 +86,20 @@ type ReceiveRequest struct {
 	// Wait bounds how long to wait for a first message; the broker may wait
 	// longer (Capabilities.MinWait). 0 asks for what is ready now.
 	Wait time.Duration
+	// AutoAck has the broker ack each message as it hands it over: what has not been
+	// worked on is lost in a crash. Ack of such a delivery does nothing; Nack, Requeue,
+	// Release and DeadLetter send a copy. All requests of a consumer say the same.
+	AutoAck bool
+}
+
+// StartNoter is a Delivery of a broker that doesn't count the deliveries that ended
+// with a crash of the worker (Capabilities.CountsAttempts), but can keep a note.
+type StartNoter interface {
+	// NoteStart stores, with the broker, that this message is about to be worked on,
+	// and returns how often that was noted for it before without a settlement since:
+	// the workers that had it are gone, or lost their connection. Attempt counts them
+	// from then on. The notes go with the settlement; Release takes back this one.
+	NoteStart(ctx context.Context) (unsettled int, err error)
 }
 
 // Consumer takes messages from one queue.

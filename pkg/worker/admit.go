@@ -61,7 +61,7 @@ func (w *Worker) prepare(j *job) {
 	j.task, _ = w.registry.Lookup(m.Task)
 	options := j.task.Options()
 	j.policy = acks.Policy{
-		Late:               either(options.AcksLate, w.options.AcksLate),
+		Late:               w.acksLate(options),
 		OnFailure:          either(options.AcksOnFailure, w.options.AcksOnFailure),
 		OnTimeout:          either(options.AcksOnTimeout, w.options.AcksOnTimeout),
 		RejectOnWorkerLost: either(options.RejectOnWorkerLost, w.options.RejectOnWorkerLost),

@@ -21,5 +21,9 @@ var (
 // setting, the value and what is allowed.
 var ErrOptions = errors.New("worker: invalid options")
 
+// ErrMaxAttempts means: the message was delivered as often as it may be, and went to
+// the dead-letter queue, if there is one.
+var ErrMaxAttempts = errors.New("worker: no attempts are left")
+
 // errGoexit is Celery's WorkerLostError for a handler that ends its goroutine.
 var errGoexit = tasks.NewPythonError("billiard.exceptions", "WorkerLostError", "the handler ended its goroutine (runtime.Goexit)")

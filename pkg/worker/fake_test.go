@@ -41,14 +41,19 @@ type fakeBroker struct {
 	most      int // the most that were ever in flight
 	arrived   chan struct{}
 	published []fakePublished
+	autoAcked bool // some Receive asked for it
 	// fail, if set, decides whether an operation ("ack", "publish celery", …) fails.
 	fail func(operation string) error
 }
 
 type fakeMessage struct {
-	body     []byte
-	attempts int
-	letter   *transport.DeadLetter
+	body       []byte
+	attempts   int
+	letter     *transport.DeadLetter
+	limit      int // the producer's, with limitQueue
+	limitQueue string
+	firstError string
+	starts     int // noted and not settled
 }
 
 type fakePublished struct {
@@ -140,6 +145,9 @@ func (c *fakeConsumer) Receive(
 	if err := c.broker.operation("receive " + c.queue); err != nil {
 		return err
 	}
+	c.broker.mu.Lock()
+	c.broker.autoAcked = c.broker.autoAcked || request.AutoAck
+	c.broker.mu.Unlock()
 	timer := time.NewTimer(request.Wait)
 	defer timer.Stop()
 	for {
@@ -184,12 +192,33 @@ type fakeDelivery struct {
 	message *fakeMessage
 	mu      sync.Mutex
 	settled bool
+	acked   bool // settled by an ack, so that a copy may follow
 }
 
 func (d *fakeDelivery) Body() []byte      { return d.message.body }
 func (d *fakeDelivery) Queue() string     { return d.queue }
 func (d *fakeDelivery) Attempt() int      { return d.message.attempts }
 func (d *fakeDelivery) Redelivered() bool { return d.message.attempts > 1 }
+
+func (d *fakeDelivery) Limit() (attempts int, queue string) {
+	return d.message.limit, d.message.limitQueue
+}
+
+func (d *fakeDelivery) NoteError(text string) {
+	if d.message.firstError == "" {
+		d.message.firstError = text
+	}
+}
+
+func (d *fakeDelivery) NoteStart(context.Context) (unsettled int, err error) {
+	if err := d.broker.operation("note start"); err != nil {
+		return 0, err
+	}
+	unsettled = d.message.starts
+	d.message.starts++
+	d.message.attempts += unsettled
+	return unsettled, nil
+}
 
 func (d *fakeDelivery) settle(operation string, then func()) error {
 	d.mu.Lock()
@@ -201,6 +230,7 @@ func (d *fakeDelivery) settle(operation string, then func()) error {
 		return err
 	}
 	d.settled = true
+	d.message.starts = 0
 	d.broker.mu.Lock()
 	d.broker.inFlight--
 	d.broker.mu.Unlock()
@@ -208,14 +238,32 @@ func (d *fakeDelivery) settle(operation string, then func()) error {
 	return nil
 }
 
-func (d *fakeDelivery) Ack(context.Context) error { return d.settle("ack", func() {}) }
+// copy settles by a copy, which is allowed once after an ack, too.
+func (d *fakeDelivery) copy(operation string, then func()) error {
+	d.mu.Lock()
+	acked := d.acked
+	d.acked = false
+	d.mu.Unlock()
+	if !acked {
+		return d.settle(operation, then)
+	}
+	if err := d.broker.operation(operation); err != nil {
+		return err
+	}
+	then()
+	return nil
+}
+
+func (d *fakeDelivery) Ack(context.Context) error {
+	return d.settle("ack", func() { d.acked = true })
+}
 
 func (d *fakeDelivery) Nack(context.Context) error {
 	return d.settle("nack", func() { d.broker.put(d.queue, d.message) })
 }
 
 func (d *fakeDelivery) Requeue(_ context.Context, after time.Duration) error {
-	return d.settle(fmt.Sprintf("requeue %v", after), func() {
+	return d.copy(fmt.Sprintf("requeue %v", after), func() {
 		time.AfterFunc(after, func() { d.broker.put(d.queue, d.message) })
 	})
 }
@@ -228,7 +276,8 @@ func (d *fakeDelivery) Release(context.Context) error {
 }
 
 func (d *fakeDelivery) DeadLetter(_ context.Context, letter transport.DeadLetter) error {
-	return d.settle("dead-letter "+letter.Queue+" "+letter.Reason, func() {
+	return d.copy("dead-letter "+letter.Queue+" "+letter.Reason, func() {
+		letter.FirstError = d.message.firstError
 		d.message.letter = &letter
 		d.broker.put(letter.Queue, d.message)
 	})

@@ -20,6 +20,9 @@ type Event interface{ event() }
 
 // The life of the worker.
 type (
+	// AcksLateIgnored means: these tasks ask for acks_late, but the broker acks each
+	// message as it hands it over (Options.AutoAck). It comes before Started.
+	AcksLateIgnored struct{ Tasks []string }
 	// Started means: the worker consumes.
 	Started struct {
 		Hostname    string
@@ -111,6 +114,19 @@ type (
 		Queue, KeptIn, Reason string
 		Err                   error
 	}
+	// DeadLettered means: a message has been moved to the dead-letter queue Queue.
+	// Reason is the word that is kept beside it: rejected, max-attempts or worker-lost.
+	DeadLettered struct {
+		Request                 *tasks.Request
+		ID, Task, Queue, Reason string
+		Err                     error
+	}
+	// StartUnnoted means: the note that a task is about to start could not be kept. The
+	// task runs all the same; an attempt that ends in a crash is not counted then.
+	StartUnnoted struct {
+		Request *tasks.Request
+		Err     error
+	}
 	// SettleFailed means: the broker did not confirm a settlement; it will deliver the
 	// message again.
 	SettleFailed struct {
@@ -145,6 +161,7 @@ type (
 	}
 )
 
+func (AcksLateIgnored) event()      {}
 func (Started) event()              {}
 func (Stopping) event()             {}
 func (Stopped) event()              {}
@@ -161,6 +178,8 @@ func (TaskRevoked) event()          {}
 func (TaskCancelled) event()        {}
 func (TaskUnknown) event()          {}
 func (MessageUnprocessable) event() {}
+func (DeadLettered) event()         {}
+func (StartUnnoted) event()         {}
 func (SettleFailed) event()         {}
 func (StoreFailed) event()          {}
 func (PublishFailed) event()        {}

@@ -78,6 +78,15 @@ type Options struct {
 	// DeadLetterQueue is where rejected messages go; "" drops them, as Celery does
 	// where the broker has no dead-letter exchange.
 	DeadLetterQueue string
+	// MaxAttempts is how often a message is delivered at most: one that should come
+	// once more goes to DeadLetterQueue (max_attempts, or max_receive_count in
+	// broker_transport_options). What a message's producer asks for holds if it is
+	// less. 0 = as often as it takes, as Celery does.
+	MaxAttempts int
+
+	// AutoAck has the broker ack each message as it hands it over, so that every task
+	// is acked early, whatever it says (auto_ack in broker_transport_options).
+	AutoAck bool
 }
 
 // DefaultOptions are Celery's defaults: one queue "celery", json only, early
@@ -113,6 +122,11 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: unknown_task is %q, %q and %q are allowed", ErrOptions, o.UnknownTask, UnknownReject, UnknownRequeue)
 	case o.RetryCountdownMax < 0:
 		return fmt.Errorf("%w: retry_countdown_max is %s, it must not be negative", ErrOptions, o.RetryCountdownMax)
+	case o.MaxAttempts < 0:
+		return fmt.Errorf("%w: max_attempts is %d, at least 0 is needed", ErrOptions, o.MaxAttempts)
+	case o.MaxAttempts > 0 && o.DeadLetterQueue == "":
+		return fmt.Errorf("%w: max_attempts (max_receive_count) is %d without dead_letter_queue: messages beyond the limit would be lost",
+			ErrOptions, o.MaxAttempts)
 	case o.Timezone == nil:
 		return fmt.Errorf("%w: timezone is not set", ErrOptions)
 	}

@@ -1,12 +1,9 @@
 package worker
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"github.com/lovage-project/lovage/pkg/protocol"
-	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 // The reasons under which messages are kept in the unprocessable queue.
@@ -18,14 +15,6 @@ const (
 	reasonInvalid      = "invalid"
 	reasonUnregistered = "unregistered"
 	reasonUnsupported  = "unsupported"
-	reasonRejected     = "rejected"
-)
-
-// requeueBase and requeueMax bound the delay of a requeue, which doubles with
-// each attempt, so that a requeue loop costs no CPU.
-const (
-	requeueBase = time.Second
-	requeueMax  = time.Minute
 )
 
 // refuse keeps a message that can't become a task: Celery drops it or dies.
@@ -85,21 +74,6 @@ func (w *Worker) unprocessable(j *job, err error) {
 	w.callUnprocessableHooks(j.delivery.Queue(), reason, err)
 }
 
-// keep moves the raw message to a queue, or drops it where there is none. It
-// returns the queue that has it now; "" where it is dropped, or could not be moved
-// and is handed back.
-func (w *Worker) keep(j *job, queue, reason string, err error) (kept string) {
-	if queue == "" {
-		w.settleBest(j, "ack", j.delivery.Ack)
-		return ""
-	}
-	letter := transport.DeadLetter{Queue: queue, Reason: reason, Detail: err.Error()}
-	if w.settleDelivery(j, "dead-letter", func(ctx context.Context) error { return j.delivery.DeadLetter(ctx, letter) }) != nil {
-		return ""
-	}
-	return queue
-}
-
 func reasonOf(err error) string {
 	var (
 		envelope    *protocol.EnvelopeError
@@ -121,13 +95,4 @@ func reasonOf(err error) string {
 	default:
 		return reasonInvalid
 	}
-}
-
-// requeue hands a message back with a delay that grows with the attempts.
-func (w *Worker) requeue(j *job) {
-	delay := requeueMax
-	if doublings := j.delivery.Attempt() - 1; doublings < 6 { // 2^6 s is over the maximum
-		delay = requeueBase << doublings
-	}
-	w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
 }

@@ -49,11 +49,11 @@ func (w *Worker) store(j *job) acks.Decision {
 		decision = acks.Decide(j.policy, j.outcome)
 		err = w.storeOutcome(j, decision.Store)
 	}
-	if err != nil && j.policy.Late && !hopeless(err) {
+	if err != nil && j.policy.Late && j.outcome != acks.Exhausted && !hopeless(err) {
 		j.outcome = acks.ResultUnstored
 		decision = acks.Decide(j.policy, j.outcome)
 	}
-	return decision
+	return w.capped(j, decision)
 }
 
 // settleMessage applies the settlement.
@@ -63,7 +63,7 @@ func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
 	case acks.Ack:
 		w.settleBest(j, "ack", j.delivery.Ack)
 	case acks.Discard:
-		w.keep(j, w.options.DeadLetterQueue, reasonRejected, j.err)
+		w.deadLetter(j)
 	case acks.Requeue:
 		w.requeue(j)
 	case acks.Release:
@@ -73,18 +73,36 @@ func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
 	}
 }
 
-// republish is for a message that is acked already but wanted again.
-func (w *Worker) republish(j *job) {
-	headers, err := j.envelope.HeadersJSON()
-	if err != nil {
-		w.observe(PublishFailed{ID: j.request.ID, Queue: j.request.Queue, Err: err, GivenUp: true})
-		return
+// requeueBase and requeueMax bound the delay of a requeue, which doubles with
+// each attempt, so that a requeue loop costs no CPU.
+const (
+	requeueBase = time.Second
+	requeueMax  = time.Minute
+)
+
+func requeueDelay(attempt int) time.Duration {
+	if doublings := attempt - 1; doublings < 6 { // 2^6 s is over the maximum
+		return requeueBase << doublings
 	}
-	// A failure is reported by publish.
-	_ = w.publish(j, j.delivery.Queue(), transport.Outgoing{
-		Body: j.delivery.Body(), Headers: headers, Priority: j.message.Priority,
-		Delay: requeueBase, Attempts: j.delivery.Attempt(),
-	})
+	return requeueMax
+}
+
+// requeue hands a message back with a delay that grows with the attempts.
+func (w *Worker) requeue(j *job) {
+	w.noteError(j)
+	delay := requeueDelay(j.delivery.Attempt())
+	w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
+}
+
+// republish is for a message that is acked already but wanted again: nobody delivers
+// it again if that fails.
+func (w *Worker) republish(j *job) {
+	w.noteError(j)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	defer cancel()
+	if err := j.delivery.Requeue(ctx, requeueDelay(j.delivery.Attempt())); err != nil {
+		w.observe(PublishFailed{ID: j.request.ID, Queue: j.delivery.Queue(), Err: err, GivenUp: true})
+	}
 }
 
 // settleBest is settleDelivery where nothing follows from a failure: it is

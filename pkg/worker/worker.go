@@ -90,6 +90,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		w.fetchers.Go(func() { f.run(w.fetchContext) })
 	}
 	w.running.Store(true)
+	w.tellAcksLateIgnored()
 	w.observe(Started{
 		Hostname: w.options.Hostname, Queues: w.options.Queues, Concurrency: w.options.Concurrency,
 		Tasks: w.registry.Names(),
@@ -172,7 +173,7 @@ func (w *Worker) closeConsumers() error {
 
 // process walks a job down the rest of the line, on a goroutine of the pool.
 func (w *Worker) process(j *job) {
-	if !w.admit(j) {
+	if !w.admit(j) || !w.attempt(j) {
 		return
 	}
 	if !w.run(j) {

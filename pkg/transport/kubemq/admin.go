@@ -30,7 +30,13 @@ type QueueDepth struct {
 
 // Queues lists the server's queues with their depths.
 func (c *Client) Queues(ctx context.Context) ([]QueueDepth, error) {
-	answer, err := c.rpc.QueuesInfo(c.call(ctx), &pb.QueuesInfoRequest{RequestID: rand.Text()}, grpc.WaitForReady(true))
+	return c.queues(ctx, "")
+}
+
+// queues lists the queue of that name, or all if it is empty.
+func (c *Client) queues(ctx context.Context, name string) ([]QueueDepth, error) {
+	request := &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: name}
+	answer, err := c.rpc.QueuesInfo(c.call(ctx), request, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, c.failed(err)
 	}

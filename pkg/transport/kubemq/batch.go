@@ -52,7 +52,7 @@ func (b *batch) receive(ctx context.Context, request transport.ReceiveRequest, d
 		_ = pause(ctx, gather) // an end shows at the next call
 		return 0, nil
 	}
-	round := b.polls.begin(1)
+	round := b.polls.begin(request, 1)
 	defer round.end()
 	if err := round.ask(ctx, min(b.items, request.Slots), minGetWait, false); err != nil {
 		return 0, err

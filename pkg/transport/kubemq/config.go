@@ -85,6 +85,10 @@ type Config struct {
 	MaxReceiveCount int
 	MaxReceiveQueue string
 
+	// CountsAttempts says that the server counts deliveries whose client vanished. KubeMQ
+	// doesn't; the embedded broker can (broker.Config.CountCrashes).
+	CountsAttempts bool
+
 	// Strategy is how messages are taken; empty means StrategyAuto.
 	Strategy Strategy
 	// Hooks are told about connection loss and what was learnt of the server.

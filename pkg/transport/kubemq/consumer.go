@@ -24,8 +24,8 @@ type consumer struct {
 	// first Receive, because the server is probed at the start of the transport.
 	receiving sync.Mutex
 	strategy  strategy
-	// again are the acks of what came twice.
-	again sync.WaitGroup
+	// errands are the acks of what came twice, and the removal of notes.
+	errands errands
 }
 
 // Receive is transport.Consumer's. It may return before request.Wait is over.
@@ -80,7 +80,10 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 // ackAgain settles a message that the server delivers although it has acked it.
 // What isn't proven in time is delivered once more, and acked then.
 func (c *consumer) ackAgain(ctx context.Context, message *pb.QueueMessage, held *transaction) {
-	c.again.Go(func() {
+	if held == nil {
+		return // the server has acked it
+	}
+	c.errands.start(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierTimeout)
 		defer cancel()
 		_ = held.ack(ctx, int64(message.Attributes.GetSequence()))
@@ -106,7 +109,7 @@ func (c *consumer) Close() error {
 		if c.strategy != nil {
 			c.strategy.stop()
 		}
-		c.again.Wait()
+		c.errands.close()
 		c.transport.forget(c)
 	})
 	return nil

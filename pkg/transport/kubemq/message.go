@@ -75,6 +75,11 @@ func earlierAttempts(message *pb.QueueMessage) int {
 	return min(n, maxAttempts)
 }
 
+// attemptOf is which delivery this is, as far as the message tells; at least 1.
+func attemptOf(message *pb.QueueMessage) int {
+	return earlierAttempts(message) + max(1, int(message.Attributes.GetReceiveCount()))
+}
+
 // expirySeconds rounds up, so that nothing expires before its time.
 func expirySeconds(expires time.Duration) int32 {
 	return int32(min((expires+time.Second-1)/time.Second, 1<<31-1))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
+
+	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 // holdTime is how long messages that nobody waits for any more are kept for the
@@ -16,15 +18,17 @@ const holdTime = 100 * time.Millisecond
 
 // poll is one Get on its way. owner and answered belong to polls.mu.
 type poll struct {
-	stream *stream
-	items  int
+	stream  *stream
+	items   int
+	autoAck bool
 	// owner receives the poll when it is answered; nil while nobody waits.
 	owner    chan<- *poll
 	answered bool
 	// adopted is closed when an owner takes the poll after it was answered.
 	adopted chan struct{}
 
-	// The answer: messages of one transaction, or an error.
+	// The answer: messages of one transaction (nil if the server has acked them), or an
+	// error.
 	transaction *transaction
 	messages    []*pb.QueueMessage
 	err         error
@@ -57,14 +61,16 @@ func newPolls(client *Client, channel string, spare int) *polls {
 
 // round is the polls of one Receive.
 type round struct {
-	polls    *polls
+	polls *polls
+	// autoAck has the server ack what it hands over.
+	autoAck  bool
 	answers  chan *poll
 	awaiting []*poll
 }
 
 // begin starts a round with at most so many polls at the same time.
-func (p *polls) begin(most int) *round {
-	return &round{polls: p, answers: make(chan *poll, most)}
+func (p *polls) begin(request transport.ReceiveRequest, most int) *round {
+	return &round{polls: p, autoAck: request.AutoAck, answers: make(chan *poll, most)}
 }
 
 // ask adopts a Get that nobody waits for, if it asks for no more than items, or
@@ -78,7 +84,7 @@ func (r *round) ask(ctx context.Context, items int, wait time.Duration, shared b
 	if err != nil {
 		return err
 	}
-	p := &poll{stream: s, items: items, owner: r.answers, adopted: make(chan struct{})}
+	p := &poll{stream: s, items: items, autoAck: r.autoAck, owner: r.answers, adopted: make(chan struct{})}
 	r.awaiting = append(r.awaiting, p)
 	r.polls.mu.Lock()
 	r.polls.pending = append(r.polls.pending, p)
@@ -93,7 +99,7 @@ func (r *round) adopt(items int) bool {
 	r.polls.mu.Lock()
 	defer r.polls.mu.Unlock()
 	for _, p := range r.polls.pending {
-		if p.owner != nil || p.items > items {
+		if p.owner != nil || p.items > items || p.autoAck != r.autoAck {
 			continue
 		}
 		p.owner = r.answers
@@ -150,7 +156,7 @@ func (r *round) end() {
 
 // run waits for the answer and passes it on.
 func (p *polls) run(one *poll, wait time.Duration) {
-	answer, err := one.stream.get(p.channel, one.items, wait)
+	answer, err := p.get(one, wait)
 	one.err = err
 	switch {
 	case err != nil:
@@ -161,11 +167,13 @@ func (p *polls) run(one *poll, wait time.Duration) {
 		one.stream.closeTransaction(answer.TransactionId)
 		one.err = fmt.Errorf("kubemq: get from channel %q: %d messages, %d at most were asked for",
 			p.channel, len(answer.Messages), one.items)
+	case one.autoAck:
+		one.messages = answer.Messages
 	default:
 		one.messages = answer.Messages
 		one.transaction = newTransaction(one.stream, answer, p.together, func() { p.settled(one.stream) })
 	}
-	p.streams.answered(one.stream, len(one.messages) > 0)
+	p.streams.answered(one.stream, one.transaction != nil)
 	p.mu.Lock()
 	one.answered = true
 	adopted, passed := one.adopted, one.owner != nil || len(one.messages) == 0
@@ -212,14 +220,20 @@ func (p *polls) hold(one *poll, adopted <-chan struct{}) {
 		p.pass(one)
 	}
 	p.mu.Unlock()
-	if !late {
+	switch {
+	case late:
+	case one.autoAck:
+		p.sendBack(one.messages)
+	default:
 		one.transaction.abandon()
 	}
 }
 
-// stop ends the streams and waits for all polls.
+// stop ends the streams and waits for all polls. What an AutoAck Get brings when its
+// stream has ended is lost, so those are waited for first.
 func (p *polls) stop() {
 	close(p.stopping)
+	p.awaitAcked()
 	p.streams.close()
 	p.running.Wait()
 }

@@ -39,7 +39,7 @@ func newSingle(client *Client, channel string) strategy {
 }
 
 func (s *single) receive(ctx context.Context, request transport.ReceiveRequest, deliver deliverFunc) (int, error) {
-	round := s.polls.begin(maxSingleWaiting)
+	round := s.polls.begin(request, maxSingleWaiting)
 	defer round.end()
 	delivered := 0
 	left, failure := s.ask(ctx, round, request.Slots)

@@ -161,11 +161,19 @@ type getting struct {
 
 // startGet asks for up to items messages.
 func (s *stream) startGet(channel string, items int, wait time.Duration) (*getting, error) {
-	g := &getting{stream: s, channel: channel, wait: wait, answered: make(chan *pb.QueuesDownstreamResponse, 1)}
-	err := s.send(&pb.QueuesDownstreamRequest{
-		RequestTypeData: pb.QueuesDownstreamRequestType_Get, Channel: channel,
-		MaxItems: int32(items), WaitTimeout: int32(wait / time.Millisecond),
-	}, func(answer *pb.QueuesDownstreamResponse) { g.answered <- answer })
+	return s.ask(&pb.QueuesDownstreamRequest{
+		Channel: channel, MaxItems: int32(items), WaitTimeout: int32(wait / time.Millisecond),
+	})
+}
+
+// ask sends a Get.
+func (s *stream) ask(get *pb.QueuesDownstreamRequest) (*getting, error) {
+	get.RequestTypeData = pb.QueuesDownstreamRequestType_Get
+	g := &getting{
+		stream: s, channel: get.Channel, wait: time.Duration(get.WaitTimeout) * time.Millisecond,
+		answered: make(chan *pb.QueuesDownstreamResponse, 1),
+	}
+	err := s.send(get, func(answer *pb.QueuesDownstreamResponse) { g.answered <- answer })
 	return g, err
 }
 

@@ -125,11 +125,12 @@ func (t *Transport) Consumer(queue string) (transport.Consumer, error) {
 // Capabilities is valid after Start.
 func (t *Transport) Capabilities() transport.Capabilities {
 	return transport.Capabilities{
-		DelayTick:  time.Second,
-		MaxDelay:   t.maxDelay(),
-		MinWait:    t.traits.minWait,
-		Fanout:     true,
-		MaxMessage: max(0, t.config.MaxSend-overhead),
+		DelayTick:      time.Second,
+		MaxDelay:       t.maxDelay(),
+		CountsAttempts: t.config.CountsAttempts,
+		MinWait:        t.traits.minWait,
+		Fanout:         true,
+		MaxMessage:     max(0, t.config.MaxSend-overhead),
 	}
 }
 

@@ -193,11 +193,7 @@ func (s *suite) settledOnce(t *testing.T) {
 	settle := map[string]func(d transport.Delivery) error{
 		"ack":     func(d transport.Delivery) error { return d.Ack(t.Context()) },
 		"nack":    func(d transport.Delivery) error { return d.Nack(t.Context()) },
-		"requeue": func(d transport.Delivery) error { return d.Requeue(t.Context(), 0) },
 		"release": func(d transport.Delivery) error { return d.Release(t.Context()) },
-		"dead letter": func(d transport.Delivery) error {
-			return d.DeadLetter(t.Context(), transport.DeadLetter{Queue: queue + ".letters", Reason: "test"})
-		},
 	}
 	publish(t, tr, queue, "x")
 	c := consumer(t, tr, queue)
@@ -217,6 +213,26 @@ func (s *suite) settledOnce(t *testing.T) {
 		require.ErrorIs(t, again(d), transport.ErrSettled, name)
 	}
 	empty(t, tr, c)
+}
+
+// copiesAfterAck: a message that was acked early may come back once, as a copy.
+func (s *suite) copiesAfterAck(t *testing.T) {
+	t.Helper()
+	tr, queue, letters := s.start(t), queueName(), queueName()
+	publish(t, tr, queue, "x")
+	c := consumer(t, tr, queue)
+	d := one(t, c)
+	require.NoError(t, d.Ack(t.Context()))
+	require.NoError(t, d.Requeue(t.Context(), 0))
+	require.ErrorIs(t, d.Requeue(t.Context(), 0), transport.ErrSettled)
+	d = one(t, c)
+	require.Equal(t, "x", string(d.Body()))
+	require.Equal(t, 2, d.Attempt())
+	require.NoError(t, d.Ack(t.Context()))
+	require.NoError(t, d.DeadLetter(t.Context(), transport.DeadLetter{Queue: letters, Reason: "test"}))
+	require.ErrorIs(t, d.DeadLetter(t.Context(), transport.DeadLetter{Queue: letters, Reason: "test"}), transport.ErrSettled)
+	empty(t, tr, c)
+	require.Equal(t, []string{"x"}, drain(t, consumer(t, tr, letters), 1, 1))
 }
 
 func (s *suite) skipTogether(t *testing.T) {

@@ -1,0 +1,140 @@
+package kubemq
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	pb "github.com/kubemq-io/protobuf/go"
+	"google.golang.org/grpc"
+)
+
+// The server doesn't count a delivery whose worker died (docs/protocol.md §12.3): it
+// puts the message back in its place, as if nobody had taken it. So before a message
+// is worked on a note is sent to a channel of its own, and the notes found there are
+// the deliveries that came to nothing. Place and MessageID make the channel's name,
+// so every copy of a message starts without notes, and notes that nobody removed
+// can't be taken for those of another message (docs/decisions/0010).
+const (
+	notesPrefix = "lovage.attempts."
+	// notesExpiry is when a note goes by itself whose worker died before it could
+	// remove it: the longest that servers take unless they are configured otherwise.
+	notesExpiry = 43_200 * time.Second
+	// notesPatience bounds the removal of notes, which nothing depends on.
+	notesPatience = 5 * time.Second
+	// maxNotes bounds how many are removed, by the server's own limit.
+	maxNotes = 1024
+)
+
+// notesChannel is the channel of the notes about this very message.
+func (d *delivery) notesChannel() string {
+	key := d.message.Channel + "\x00" + d.place.id + "\x00" + strconv.FormatUint(d.place.sequence, 10)
+	sum := sha256.Sum256([]byte(key))
+	return notesPrefix + hex.EncodeToString(sum[:16])
+}
+
+// NoteStart is transport.StartNoter's.
+func (d *delivery) NoteStart(ctx context.Context) (unsettled int, err error) {
+	client, channel := d.consumer.transport.publisher, d.notesChannel()
+	known, err := client.queues(ctx, channel)
+	if err != nil {
+		return 0, fmt.Errorf("kubemq: read the notes about a message of queue %q: %w", d.consumer.queue, err)
+	}
+	for _, q := range known {
+		unsettled = min(int(q.Depth), maxNotes)
+	}
+	d.mu.Lock()
+	// What this consumer remembers is in the notes, too.
+	d.notes, d.earlier = unsettled, max(d.earlier, unsettled)
+	d.mu.Unlock()
+	err = d.consumer.transport.send(ctx, &pb.QueueMessage{
+		Channel: channel, Body: []byte(client.id),
+		Policy: &pb.QueueMessagePolicy{ExpirationSeconds: expirySeconds(notesExpiry)},
+	}, 0)
+	if err != nil {
+		return unsettled, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
+	}
+	d.mu.Lock()
+	d.notes++
+	d.mu.Unlock()
+	return unsettled, nil
+}
+
+// dropNotes removes the notes about a message that is gone, without waiting for it:
+// they are in nobody's way.
+func (d *delivery) dropNotes(ctx context.Context) {
+	notes := d.takeNotes()
+	if notes == 0 {
+		return
+	}
+	d.consumer.errands.start(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notesPatience)
+		defer cancel()
+		_ = d.consumer.transport.publisher.discard(ctx, d.notesChannel(), notes)
+	})
+}
+
+// takeNoteBack removes the note of this delivery, because its message was not worked
+// on to the end by the worker's own will. One that can't be removed counts.
+func (d *delivery) takeNoteBack(ctx context.Context) {
+	if d.takeNotes() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, notesPatience)
+	defer cancel()
+	_ = d.consumer.transport.publisher.discard(ctx, d.notesChannel(), 1)
+}
+
+// takeNotes is how many notes there are to remove, once.
+func (d *delivery) takeNotes() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	notes := d.notes
+	d.notes = 0
+	return notes
+}
+
+// errands are what a consumer does on the side, until it is closed.
+type errands struct {
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// start runs work, unless the consumer is closed.
+func (e *errands) start(work func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.running.Go(work)
+	}
+}
+
+// close waits for what runs.
+func (e *errands) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.running.Wait()
+}
+
+// discard removes the oldest messages of a channel, so many as are known to be there:
+// a server waits for that number before it answers.
+func (c *Client) discard(ctx context.Context, channel string, messages int) error {
+	answer, err := c.rpc.ReceiveQueueMessages(c.call(ctx), &pb.ReceiveQueueMessagesRequest{
+		RequestID: rand.Text(), ClientID: c.id, Channel: channel,
+		MaxNumberOfMessages: int32(min(messages, maxNotes)), WaitTimeSeconds: 1,
+	}, grpc.WaitForReady(true))
+	if err != nil {
+		return c.failed(err)
+	}
+	if answer.IsError {
+		return newServerError(answer.Error)
+	}
+	return nil
+}

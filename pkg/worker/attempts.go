@@ -1,0 +1,130 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// notePatience bounds the note that is kept before a handler starts.
+const notePatience = 5 * time.Second
+
+// limit is how often a message may be delivered, and where it goes after that: the
+// worker's setting, or what the producer asks for if that is less. 0 = as often as
+// it takes.
+func (w *Worker) limit(delivery transport.Delivery) (attempts int, queue string) {
+	if asked, to := delivery.Limit(); asked > 0 && (w.options.MaxAttempts == 0 || asked < w.options.MaxAttempts) {
+		return asked, to
+	}
+	return w.options.MaxAttempts, w.options.DeadLetterQueue
+}
+
+// attempt tells whether the task may be tried, and has that noted. A message that
+// comes although its attempts are used up goes the way of one that was rejected: so
+// it is where the workers that had it died with it.
+func (w *Worker) attempt(j *job) bool {
+	limit, _ := w.limit(j.delivery)
+	if limit == 0 {
+		return true
+	}
+	lost := w.noteStart(j)
+	if j.delivery.Attempt() <= limit {
+		return true
+	}
+	j.outcome = acks.Exhausted
+	j.err = &exhaustedError{
+		attempts: j.delivery.Attempt() - 1, limit: limit, lost: lost || w.transport.Capabilities().CountsAttempts,
+	}
+	w.settle(j)
+	return false
+}
+
+// noteStart keeps a note outside this process that the handler is about to start, and
+// tells whether an earlier start came to nothing. Only a late task comes back after a
+// crash, and only where a limit is set is it worth the time: without a note the task
+// runs all the same, as it would without a limit.
+func (w *Worker) noteStart(j *job) (lost bool) {
+	noter, can := j.delivery.(transport.StartNoter)
+	if !can || w.options.MaxAttempts == 0 || !j.policy.Late || w.transport.Capabilities().CountsAttempts {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), notePatience)
+	defer cancel()
+	unsettled, err := noter.NoteStart(ctx)
+	if err != nil {
+		w.observe(StartUnnoted{Request: j.request, Err: err})
+	}
+	if unsettled == 0 {
+		return false
+	}
+	// The message looked new when the request was made.
+	j.request.Attempt, j.request.Redelivered, j.mayBeStored = j.delivery.Attempt(), true, true
+	return true
+}
+
+// capped turns a message that should come back although its attempts are used up
+// into one that is exhausted.
+func (w *Worker) capped(j *job, decision acks.Decision) acks.Decision {
+	limit, _ := w.limit(j.delivery)
+	again := decision.Settle == acks.Requeue || decision.Settle == acks.Republish
+	if !again || limit == 0 || j.delivery.Attempt() < limit {
+		return decision
+	}
+	j.err = &exhaustedError{
+		attempts: j.delivery.Attempt(), limit: limit, lost: j.outcome == acks.WorkerLost, cause: j.err,
+	}
+	j.outcome = acks.Exhausted
+	decision = acks.Decide(j.policy, j.outcome)
+	// A failure was reported to the observers; the message is kept in any case.
+	_ = w.storeOutcome(j, decision.Store)
+	return decision
+}
+
+// noteError has the first error travel with the copies of a message.
+func (w *Worker) noteError(j *job) {
+	if j.err != nil {
+		j.delivery.NoteError(j.err.Error())
+	}
+}
+
+// exhaustedError ends a message whose attempts are used up.
+type exhaustedError struct {
+	attempts, limit int
+	// lost: the attempts ended with the worker that made them.
+	lost bool
+	// cause is how the last attempt ended, nil where nobody knows.
+	cause error
+}
+
+// Error names the limit by Celery's words for a worker that is gone, where it is.
+func (e *exhaustedError) Error() string {
+	text := fmt.Sprintf("delivered %d times, the limit is %d", e.attempts, e.limit)
+	if e.lost {
+		text = "Worker exited prematurely: " + text
+	}
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns ErrMaxAttempts and the cause.
+func (e *exhaustedError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrMaxAttempts}
+	}
+	return []error{ErrMaxAttempts, e.cause}
+}
+
+// PythonException is what Celery stores for a worker that is gone, or for a message
+// that is rejected for good.
+func (e *exhaustedError) PythonException() protocol.Exception {
+	if e.lost {
+		return protocol.Exception{Type: "WorkerLostError", Module: "billiard.exceptions", Args: []any{e.Error()}}
+	}
+	return protocol.Exception{Type: "Reject", Module: "celery.exceptions", Args: []any{e.Error(), false}}
+}

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+// The reasons under which messages are kept in the dead-letter queue.
+const (
+	reasonRejected    = "rejected"
+	reasonMaxAttempts = "max-attempts"
+	reasonWorkerLost  = "worker-lost"
+)
+
+// deadLetter moves a message to the dead-letter queue, or drops it where there is
+// none. It is told once, when the copy is confirmed.
+func (w *Worker) deadLetter(j *job) {
+	reason := deadReason(j)
+	queue := w.keep(j, w.deadLetterQueue(j), reason, j.err)
+	if queue == "" {
+		return
+	}
+	w.observe(DeadLettered{Request: j.request, ID: j.request.ID, Task: j.request.Task, Queue: queue, Reason: reason, Err: j.err})
+	w.reportHooks(j.request, w.registry.Hooks().DeadLetter(w.hookContext(j.request), j.request.ID, j.err))
+}
+
+// deadLetterQueue is the one that goes with the limit a message has reached; for
+// other reasons the worker's, or the one that the producer named.
+func (w *Worker) deadLetterQueue(j *job) string {
+	if j.outcome == acks.Exhausted {
+		_, queue := w.limit(j.delivery)
+		return queue
+	}
+	if w.options.DeadLetterQueue == "" {
+		_, queue := j.delivery.Limit()
+		return queue
+	}
+	return w.options.DeadLetterQueue
+}
+
+func deadReason(j *job) string {
+	var exhausted *exhaustedError
+	switch {
+	case errors.As(j.err, &exhausted) && exhausted.lost, j.outcome == acks.WorkerLost:
+		return reasonWorkerLost
+	case exhausted != nil:
+		return reasonMaxAttempts
+	default:
+		return reasonRejected
+	}
+}
+
+// keep moves the raw message to a queue, or drops it where there is none. It
+// returns the queue that has it now; "" where it is dropped, or could not be moved
+// and is handed back.
+func (w *Worker) keep(j *job, queue, reason string, err error) (kept string) {
+	if queue == "" {
+		w.settleBest(j, "ack", j.delivery.Ack)
+		return ""
+	}
+	letter := w.letter(j, err)
+	letter.Queue, letter.Reason = queue, reason
+	err = w.settleDelivery(j, "dead-letter", func(ctx context.Context) error { return j.delivery.DeadLetter(ctx, letter) })
+	if err != nil && !errors.Is(err, transport.ErrCopied) {
+		return ""
+	}
+	return queue
+}
+
+// letter is what is kept beside a message that is put aside because of err.
+func (w *Worker) letter(j *job, err error) transport.DeadLetter {
+	letter := transport.DeadLetter{
+		Detail: err.Error(), Traceback: tasks.Traceback(err), Worker: w.options.Hostname, Time: time.Now(),
+	}
+	var unknown *protocol.UnknownTaskError
+	switch {
+	case j.message != nil:
+		letter.Task, letter.ID = j.message.Task, j.message.ID
+	case errors.As(err, &unknown):
+		letter.Task, letter.ID = unknown.Task, unknown.ID
+	}
+	return letter
+}
