@@ -34,4 +34,8 @@ type job struct {
 	value   any   // what is stored for a success
 	err     error // what the handler returned
 	outcome acks.Outcome
+
+	// settle
+	continued bool  // what follows the success is published
+	children  []any // the result tuples of that
 }
