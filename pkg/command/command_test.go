@@ -60,6 +60,7 @@ func TestBadConfigurationIsOneLineAndCode2(t *testing.T) {
 		"broker_url: redis://localhost":  "redis",
 		"accept_content: [json, soap]":   "soap",
 		"task_queues: [a, a]":            "a",
+		"task_routes: {a: {queue: 5}}":   `task_routes: "a"`,
 		"broker: embedded\nbroker: none": "broker",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

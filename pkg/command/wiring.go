@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/lovage-project/lovage/pkg/broker"
+	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -26,6 +27,10 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		return worker.Options{}, err
 	}
 	w := s.Worker
+	routes, err := taskRoutes(w.TaskRoutes)
+	if err != nil {
+		return worker.Options{}, err
+	}
 	return worker.Options{
 		Hostname: hostname, Concurrency: w.Concurrency, Queues: w.Queues,
 		AcksLate: w.AcksLate, AcksOnFailure: w.AcksOnFailure, AcksOnTimeout: w.AcksOnTimeout,
@@ -33,6 +38,8 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		IgnoreResult:       w.IgnoreResult, StoreErrorsEvenIfIgnored: w.StoreErrorsEvenIfIgnored,
 		TrackStarted: w.TrackStarted, ResultExpires: s.Results.Expires, ResultExtended: s.Results.Extended,
 		AcceptContent: w.AcceptContent, TaskProtocol: w.TaskProtocol, Timezone: w.Timezone,
+		TaskSerializer: w.TaskSerializer, TaskCompression: w.TaskCompression,
+		TaskRoutes: routes, TaskDefaultQueue: w.TaskDefaultQueue, TaskInheritParentPriority: w.TaskInheritParentPriority,
 		Limits: protocol.Limits{
 			Envelope: w.Limits.Envelope, Body: w.Limits.Body, Depth: w.Limits.Depth, Items: w.Limits.Items,
 		},
@@ -40,6 +47,26 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		UnknownTask: worker.UnknownTask(w.UnknownTask), UnknownAttempts: w.UnknownTaskAttempts,
 		RetryCountdownMax: w.RetryCountdownMax,
 	}, nil
+}
+
+// taskRoutes are the engine's routes. Their options are looked at here, so that a
+// mistake stops the worker and not each task.
+func taskRoutes(maps [][]config.Route) (canvas.Routes, error) {
+	routes := make([][]canvas.Route, len(maps))
+	for i, entries := range maps {
+		for _, entry := range entries {
+			value, err := protocol.ToValue(entry.Options)
+			options, _ := value.(map[string]any)
+			if err == nil {
+				_, err = protocol.DecodeCallOptions(options)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("task_routes: %q: %w", entry.Task, err)
+			}
+			routes[i] = append(routes[i], canvas.Route{Task: entry.Task, Options: options})
+		}
+	}
+	return canvas.NewRoutes(routes), nil
 }
 
 // kubemqConfig is the client's configuration for one server.

@@ -77,7 +77,12 @@ func (b *builder) worker() Worker {
 		TaskSerializer:           get[string](v, "task_serializer"),
 		TaskCompression:          get[string](v, "task_compression"),
 		TaskProtocol:             get[int](v, "task_protocol"),
-		Timezone:                 b.timezone(),
+		TaskRoutes:               b.routes(),
+		TaskDefaultQueue:         get[string](v, "task_default_queue"),
+
+		TaskInheritParentPriority: get[bool](v, "task_inherit_parent_priority"),
+
+		Timezone: b.timezone(),
 		Limits: Limits{
 			Envelope: get[int](v, "limits.envelope"), Body: get[int](v, "limits.body"),
 			Depth: get[int](v, "limits.depth"), Items: get[int](v, "limits.items"),

@@ -38,7 +38,7 @@ func TestDefaults(t *testing.T) {
 		Worker: Worker{
 			Hostname: "celery@%h", Concurrency: runtime.GOMAXPROCS(0), Queues: []string{"celery"},
 			AcksOnFailure: true, AcksOnTimeout: true, AcceptContent: []string{"json"},
-			TaskSerializer: "json", TaskProtocol: 2, Timezone: time.UTC,
+			TaskSerializer: "json", TaskProtocol: 2, TaskDefaultQueue: "celery", Timezone: time.UTC,
 			Limits:             Limits{Envelope: 100 << 20, Body: 64 << 20, Depth: 200, Items: 5_000_000},
 			UnprocessableQueue: "%s.unprocessable", UnknownTask: "reject", UnknownTaskAttempts: 10,
 			RetryCountdownMax: 24 * time.Hour,
@@ -236,7 +236,7 @@ func TestEverySettingWithoutEffectWarnsOnce(t *testing.T) {
 
 func TestWarningsComeInTheOrderOfTheSources(t *testing.T) {
 	_, warnings, err := load(Source{
-		Path: "celery.yaml", Environ: []string{"LOVAGE_TASK_ROUTES={}"}, Overrides: map[string]string{"worker_pool": "solo"},
+		Path: "celery.yaml", Environ: []string{"LOVAGE_TASK_ANNOTATIONS={}"}, Overrides: map[string]string{"worker_pool": "solo"},
 	}, []byte("task_time_limit: 3\nimports: [shop]\nbroker_transport_options:\n  wait_timeout: 1\n"))
 	require.NoError(t, err)
 	lines := make([]string, 0, len(warnings))
@@ -247,7 +247,7 @@ func TestWarningsComeInTheOrderOfTheSources(t *testing.T) {
 		"celery.yaml:1: task_time_limit: not supported yet: time limits are not enforced",
 		"celery.yaml:2: imports: has no effect here: tasks are compiled into the worker",
 		"celery.yaml:4: broker_transport_options.wait_timeout: has no effect here: the worker asks for as many messages as it has free slots",
-		"environment variable LOVAGE_TASK_ROUTES: task_routes: not supported yet: the worker publishes to the queue of the message at hand",
+		"environment variable LOVAGE_TASK_ANNOTATIONS: task_annotations: not supported yet: task options are set where the task is registered",
 		"command line: worker_pool: has no effect here: tasks run in goroutines of one process",
 	}, lines)
 }

@@ -47,6 +47,12 @@ type Worker struct {
 	// for messages the worker publishes.
 	TaskSerializer, TaskCompression string
 	TaskProtocol                    int
+	// TaskRoutes is task_routes: maps that are asked one after the other, each in
+	// its order. TaskDefaultQueue is task_default_queue.
+	TaskRoutes       [][]Route
+	TaskDefaultQueue string
+	// TaskInheritParentPriority is task_inherit_parent_priority.
+	TaskInheritParentPriority bool
 	// Timezone is timezone, or what enable_utc makes of it; never nil.
 	Timezone *time.Location
 	// Limits bound one message.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/acks"
-	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -49,10 +48,7 @@ func (w *Worker) decode(j *job) error {
 		return err
 	}
 	j.message = message
-	if needs := canvas.Needs(message); needs != "" {
-		return &unsupportedError{task: message.Task, id: message.ID, needs: needs}
-	}
-	return nil
+	return w.checkContinuation(message)
 }
 
 // prepare finds the task and works out which settings hold for this message.
@@ -67,7 +63,7 @@ func (w *Worker) prepare(j *job) {
 		RejectOnWorkerLost: either(options.RejectOnWorkerLost, w.options.RejectOnWorkerLost),
 	}
 	// The caller's wish wins, then the task's setting, then the worker's.
-	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult))
+	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult)) && !inChord(m)
 	j.storeErrors = !j.ignoreResult || either(options.StoreErrorsEvenIfIgnored, w.options.StoreErrorsEvenIfIgnored)
 	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeRerun(j)
 	j.arguments = tasks.Arguments{Kwargs: m.Kwargs}
@@ -171,12 +167,4 @@ func either(set *bool, fallback bool) bool {
 		return *set
 	}
 	return fallback
-}
-
-// unsupportedError: the message asks for something this version can't do. It is
-// refused whole: running the task and dropping what follows it would lose work.
-type unsupportedError struct{ task, id, needs string }
-
-func (e *unsupportedError) Error() string {
-	return "worker: task " + e.task + "[" + e.id + "] asks for " + e.needs + ", which this version does not support"
 }

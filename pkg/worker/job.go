@@ -37,4 +37,8 @@ type job struct {
 	outcome acks.Outcome
 	// retry is what the handler asked for, in the bounds of the worker.
 	retry *tasks.RetryError
+
+	// settle
+	continued bool  // what follows the success is published
+	children  []any // the result tuples of that
 }

@@ -141,8 +141,8 @@ type (
 		Err     error
 		GivenUp bool
 	}
-	// PublishFailed means: a retry could not be published; it is tried again unless
-	// GivenUp.
+	// PublishFailed means: a retry, or what follows a task, could not be published; it
+	// is tried again unless GivenUp.
 	PublishFailed struct {
 		ID, Queue string
 		Err       error

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/protocol"
 )
 
@@ -56,9 +57,19 @@ type Options struct {
 
 	// AcceptContent are the serializers (names or MIME types) that are decoded.
 	AcceptContent []string
-	// TaskProtocol is the version of the messages the worker publishes. Their
-	// serializer and compression are those of the message they follow.
+	// TaskProtocol is the version of the messages the worker publishes. The
+	// serializer and compression of a retry are those of the message it follows.
 	TaskProtocol int
+	// TaskSerializer and TaskCompression are those of a continuation whose signature
+	// and task don't say; "" is json, and none.
+	TaskSerializer, TaskCompression string
+	// TaskRoutes and TaskDefaultQueue say where continuations go whose signature
+	// doesn't; "" is Celery's default, "celery".
+	TaskRoutes       canvas.Routes
+	TaskDefaultQueue string
+	// TaskInheritParentPriority gives continuations the priority of the task they
+	// follow.
+	TaskInheritParentPriority bool
 	// Timezone is the zone of date_done and of ETAs the worker computes.
 	Timezone *time.Location
 	// Limits bound what is decoded.

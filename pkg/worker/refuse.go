@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 
+	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/protocol"
 )
 
@@ -25,9 +26,7 @@ func (w *Worker) refuse(j *job, err error) {
 	case errors.As(err, &unknown):
 		w.refuseUnknown(j, unknown)
 	case errors.As(err, &unsupported):
-		w.storeRefusal(meta(unsupported.id, protocol.StateFailure), protocol.Exception{
-			Type: "NotImplementedError", Module: "builtins", Args: []any{unsupported.Error()},
-		})
+		w.storeUnsupported(unsupported)
 		w.unprocessable(j, err)
 	default:
 		w.unprocessable(j, err)
@@ -50,6 +49,9 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	w.storeRefusal(m, protocol.Exception{
 		Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task},
 	})
+	if err.Task == canvas.ChordUnlock {
+		w.failChord(j)
+	}
 	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
 	w.observe(event)
 	w.callUnknownHooks(err.Task, err.ID, queue)

@@ -23,7 +23,8 @@ func (w *Worker) settle(j *job) {
 	if j.outcome == acks.Retry {
 		w.settleRetry(j)
 	}
-	decision := w.store(j)
+	w.continueSuccess(j)
+	decision := w.continueFailure(j, w.store(j))
 	for _, event := range decision.Events {
 		w.tell(j, event)
 	}
@@ -39,6 +40,9 @@ func (w *Worker) store(j *job) acks.Decision {
 	decision := acks.Decide(j.policy, j.outcome)
 	if j.outcome == acks.Retry {
 		return decision // settleRetry has stored it
+	}
+	if j.outcome == acks.Ignore && inChord(j.message) {
+		decision.Store = acks.StoreSuccess // null, or the chord would wait for ever
 	}
 	err := w.storeOutcome(j, decision.Store)
 	if errors.Is(err, transport.ErrTooLarge) {

@@ -38,7 +38,7 @@ func (w *Worker) outcomeMeta(j *job, store acks.Store) protocol.Meta {
 	switch store {
 	case acks.StoreSuccess:
 		m := w.metaOf(j, protocol.StateSuccess)
-		m.Result = j.value
+		m.Result, m.Children = j.value, j.children
 		return m
 	case acks.StoreRetry:
 		return w.retryMeta(j)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/tasks"
@@ -27,6 +28,7 @@ type Worker struct {
 	backend   results.Backend // nil: results are disabled
 	observers []Observer
 	accept    protocol.Accept
+	publisher canvas.Publisher
 
 	slots  *slots
 	pool   *pool
@@ -63,7 +65,7 @@ func New(
 	}
 	w := &Worker{
 		options: options, registry: registry, transport: broker, backend: backend, observers: observers,
-		accept: accept, slots: newSlots(options.Concurrency), finished: make(chan struct{}),
+		accept: accept, publisher: publisherOf(options), slots: newSlots(options.Concurrency), finished: make(chan struct{}),
 	}
 	w.pool = newPool(options.Concurrency, w.process, func() { w.slots.release(1) })
 	w.parked = newParking(max(minParked, options.Concurrency))

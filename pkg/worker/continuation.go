@@ -1,0 +1,191 @@
+package worker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/canvas"
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
+)
+
+func publisherOf(o Options) canvas.Publisher {
+	return canvas.Publisher{
+		Routes: o.TaskRoutes, DefaultQueue: cmp.Or(o.TaskDefaultQueue, "celery"),
+		InheritPriority: o.TaskInheritParentPriority, Origin: o.Hostname, Timezone: o.Timezone,
+	}
+}
+
+// checkContinuation refuses a message before its task runs where what follows
+// could not be published.
+func (w *Worker) checkContinuation(m *protocol.Message) error {
+	if inChord(m) && w.backend == nil {
+		return &unsupportedError{message: m, needs: "a chord without a result backend"}
+	}
+	err := w.publisher.Check(m)
+	var unsupported *canvas.UnsupportedError
+	if errors.As(err, &unsupported) {
+		return &unsupportedError{message: m, needs: unsupported.What}
+	}
+	return err
+}
+
+// inChord tells whether a task is part of a chord's header. The join, which is not
+// done here, waits for its result, so one is stored whatever the settings say.
+func inChord(m *protocol.Message) bool { return m.Chord != nil }
+
+// continueSuccess publishes the link callbacks of a task that succeeded and the
+// next step of its chain, as Celery before the result is stored. Where that can't
+// be done a late task is handed back, and an early one has failed. A task that
+// runs again publishes the same ids again.
+func (w *Worker) continueSuccess(j *job) {
+	if j.outcome != acks.Success {
+		return
+	}
+	following, err := w.publisher.Success(j.message, j.value, time.Now())
+	if err == nil {
+		err = w.publishContinuation(j, following)
+	}
+	if err == nil {
+		j.continued, j.children = true, following.Children
+		return
+	}
+	j.err = fmt.Errorf("worker: what follows %s[%s] could not be published: %w", j.message.Task, j.message.ID, err)
+	j.outcome = acks.Failure
+	if j.policy.Late && !hopeless(err) {
+		j.outcome = acks.ResultUnstored
+	}
+}
+
+// continueFailure follows a failure that is stored: the steps behind the task in
+// its chain fail with it, then its errbacks are published. Where that can't be done
+// a late task is handed back.
+func (w *Worker) continueFailure(j *job, decision acks.Decision) acks.Decision {
+	if decision.Store != acks.StoreFailure {
+		return decision
+	}
+	err := w.failChain(j)
+	if err == nil {
+		err = w.publishErrbacks(j)
+	}
+	if err == nil || !j.policy.Late || hopeless(err) {
+		return decision
+	}
+	j.outcome = acks.ResultUnstored
+	return acks.Decide(j.policy, j.outcome)
+}
+
+// failChain stores the failure for the steps that never run. They do run where
+// the next one was published before the task failed for another reason.
+func (w *Worker) failChain(j *job) error {
+	if j.continued || !j.storeErrors || w.backend == nil {
+		return nil
+	}
+	for _, step := range canvas.Rest(j.message) {
+		m := meta(step.ID, protocol.StateFailure)
+		m.GroupID, m.Result, m.Traceback = step.GroupID, exceptionOf(j), tasks.Traceback(j.err)
+		if err := w.storeMeta(m, !j.mayBeStored); err != nil && !hopeless(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Worker) publishErrbacks(j *job) error {
+	following, err := w.publisher.Failure(j.message, time.Now())
+	if err != nil {
+		return err
+	}
+	return w.publishContinuation(j, following)
+}
+
+// publishContinuation publishes one message after the other, each confirmed.
+func (w *Worker) publishContinuation(j *job, following canvas.Continuation) error {
+	for _, outgoing := range following.Messages {
+		message, err := w.wire(outgoing)
+		if err == nil {
+			err = w.publish(j, outgoing.Message.Queue, message)
+		}
+		if err != nil {
+			return fmt.Errorf("%s[%s] to queue %q: %w", outgoing.Message.Task, outgoing.Message.ID, outgoing.Message.Queue, err)
+		}
+	}
+	return nil
+}
+
+// wire serializes a message as its signature says, or its task, or the settings.
+func (w *Worker) wire(outgoing canvas.Outgoing) (transport.Outgoing, error) {
+	m := outgoing.Message
+	serializer := cmp.Or(outgoing.Serializer, w.taskSerializer(m.Task), w.options.TaskSerializer)
+	envelope, err := protocol.EncodeMessage(m, protocol.EncodeOptions{
+		Protocol: w.options.TaskProtocol, Serializer: serializer,
+		Compression: cmp.Or(outgoing.Compression, w.options.TaskCompression),
+	})
+	if err != nil {
+		return transport.Outgoing{}, err
+	}
+	envelope.Properties.Extra = outgoing.Properties
+	if outgoing.Transient {
+		envelope.Properties.DeliveryMode = 1
+	}
+	body, headers, err := envelope.Wire(uuid.NewString())
+	return transport.Outgoing{Body: body, Headers: headers, Priority: m.Priority, Delay: w.serverDelay(m.ETA)}, err
+}
+
+// taskSerializer is the serializer of a task that is registered here, "" for
+// others.
+func (w *Worker) taskSerializer(name string) string {
+	task, known := w.registry.Lookup(name)
+	if !known {
+		return ""
+	}
+	return task.Options().Serializer
+}
+
+// unsupportedError: the message asks for something this version can't do. It is
+// refused whole: running the task and dropping what follows it would lose work.
+type unsupportedError struct {
+	message *protocol.Message
+	needs   string
+}
+
+func (e *unsupportedError) Error() string {
+	return "worker: task " + e.message.Task + "[" + e.message.ID + "] asks for " + e.needs + ", which this version does not support"
+}
+
+// storeUnsupported tells whoever waits for the task, or for the chain it is part
+// of.
+func (w *Worker) storeUnsupported(e *unsupportedError) {
+	exception := protocol.Exception{Type: "NotImplementedError", Module: "builtins", Args: []any{e.Error()}}
+	refused := meta(e.message.ID, protocol.StateFailure)
+	refused.GroupID, refused.ParentID = e.message.GroupID, e.message.ParentID
+	w.storeRefusal(refused, exception)
+	w.storeRefusals(canvas.Rest(e.message), exception)
+}
+
+// failChord tells whoever waits for the body of a chord that no worker of this
+// queue joins it.
+func (w *Worker) failChord(j *job) {
+	m, err := protocol.DecodeMessage(j.envelope, protocol.DecodeOptions{Accept: w.accept, Limits: w.options.Limits})
+	if err != nil {
+		return // the message is kept as it is
+	}
+	w.storeRefusals(canvas.Joined(m), protocol.Exception{
+		Type: "ChordError", Module: "celery.exceptions",
+		Args: []any{fmt.Sprintf("the chord can't be joined: %s is not registered with the worker of queue %q", m.Task, j.delivery.Queue())},
+	})
+}
+
+func (w *Worker) storeRefusals(steps []canvas.Step, exception protocol.Exception) {
+	for _, step := range steps {
+		m := meta(step.ID, protocol.StateFailure)
+		m.GroupID = step.GroupID
+		w.storeRefusal(m, exception)
+	}
+}
