@@ -32,6 +32,7 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		RejectOnWorkerLost: w.RejectOnWorkerLost,
 		IgnoreResult:       w.IgnoreResult, StoreErrorsEvenIfIgnored: w.StoreErrorsEvenIfIgnored,
 		TrackStarted: w.TrackStarted, ResultExpires: s.Results.Expires, ResultExtended: s.Results.Extended,
+		DeduplicateSuccessful: w.DeduplicateSuccessful, DedupWindow: w.DedupWindow,
 		AcceptContent: w.AcceptContent, TaskProtocol: w.TaskProtocol, Timezone: w.Timezone,
 		Limits: protocol.Limits{
 			Envelope: w.Limits.Envelope, Body: w.Limits.Body, Depth: w.Limits.Depth, Items: w.Limits.Items,

@@ -16,6 +16,8 @@ func lovageTable() []Setting {
 			Doc: "Messages of tasks that aren't registered here: reject stores a failure, requeue hands them to other workers."},
 		{Name: "unknown_task_attempts", Kind: Int, Range: between(1, 1024), Default: "10",
 			Doc: "With unknown_task: requeue, how many deliveries before the message is rejected."},
+		{Name: "worker_dedup_window", Kind: Int, Range: between(0, 10_000_000), Default: "16384",
+			Doc: "How many finished messages are remembered, so that what the broker delivers twice runs once; 0 = none."},
 		{Name: "dead_letter_queue", Kind: Text, Default: `""`,
 			Doc: "Where rejected messages go; \"\" drops them, as Celery does."},
 

@@ -54,6 +54,15 @@ type Options struct {
 	// ResultExtended stores name, args, kwargs, worker, retries and queue too.
 	ResultExtended bool
 
+	// DeduplicateSuccessful settles a late task whose message may have been delivered
+	// before, and whose stored state is SUCCESS, without running it
+	// (worker_deduplicate_successful_tasks).
+	DeduplicateSuccessful bool
+	// DedupWindow is how many finished messages the worker remembers, so that one
+	// which is delivered again is not run again; 0 = none, and a duplicate may run at
+	// the same time too (worker_dedup_window, 16384 in DefaultOptions).
+	DedupWindow int
+
 	// AcceptContent are the serializers (names or MIME types) that are decoded.
 	AcceptContent []string
 	// TaskProtocol is the version of the messages the worker publishes. Their
@@ -84,6 +93,7 @@ func DefaultOptions() Options {
 		AcksOnFailure:      true,
 		AcksOnTimeout:      true,
 		ResultExpires:      24 * time.Hour,
+		DedupWindow:        16_384,
 		AcceptContent:      []string{"json"},
 		TaskProtocol:       protocol.Protocol2,
 		Timezone:           time.UTC,
@@ -106,6 +116,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: task_protocol is %d, 1 and 2 are allowed", ErrOptions, o.TaskProtocol)
 	case o.UnknownTask != UnknownReject && o.UnknownTask != UnknownRequeue:
 		return fmt.Errorf("%w: unknown_task is %q, %q and %q are allowed", ErrOptions, o.UnknownTask, UnknownReject, UnknownRequeue)
+	case o.DedupWindow < 0:
+		return fmt.Errorf("%w: worker_dedup_window is %d, at least 0 is needed", ErrOptions, o.DedupWindow)
 	case o.Timezone == nil:
 		return fmt.Errorf("%w: timezone is not set", ErrOptions)
 	}

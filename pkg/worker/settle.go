@@ -32,6 +32,7 @@ func (w *Worker) settle(j *job) {
 	}
 	w.callHooks(j)
 	w.settleMessage(j, decision.Settle)
+	w.unclaim(j, isFinal(j, decision.Settle))
 }
 
 // store stores the outcome and decides what that means for the message.
@@ -140,6 +141,9 @@ func (w *Worker) tell(j *job, event acks.Event) {
 
 // callHooks calls what the user registered for the end of a task.
 func (w *Worker) callHooks(j *job) {
+	if j.stored != nil {
+		return // the run that stored it called them, as in Celery
+	}
 	ctx := tasks.WithRequest(context.WithoutCancel(w.workContext), j.request)
 	hooks := w.registry.Hooks()
 	var panicked error
