@@ -57,6 +57,9 @@ type Options struct {
 	// TimeLimit and SoftTimeLimit are the hard and the soft limit of the handler's
 	// run time (Task.time_limit, Task.soft_time_limit).
 	TimeLimit, SoftTimeLimit time.Duration
+
+	// Middleware is around this task alone, inside the registry's.
+	Middleware []Middleware
 }
 
 // Expected tells whether err is one of Throws, by errors.Is.
