@@ -37,6 +37,7 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		RejectOnWorkerLost: w.RejectOnWorkerLost,
 		IgnoreResult:       w.IgnoreResult, StoreErrorsEvenIfIgnored: w.StoreErrorsEvenIfIgnored,
 		TrackStarted: w.TrackStarted, ResultExpires: s.Results.Expires, ResultExtended: s.Results.Extended,
+		DeduplicateSuccessful: w.DeduplicateSuccessful, DedupWindow: w.DedupWindow,
 		AcceptContent: w.AcceptContent, TaskProtocol: w.TaskProtocol, Timezone: w.Timezone,
 		TaskSerializer: w.TaskSerializer, TaskCompression: w.TaskCompression,
 		TaskRoutes: routes, TaskDefaultQueue: w.TaskDefaultQueue, TaskInheritParentPriority: w.TaskInheritParentPriority,

@@ -73,6 +73,8 @@ func (b *builder) worker() Worker {
 		IgnoreResult:             get[bool](v, "task_ignore_result"),
 		StoreErrorsEvenIfIgnored: get[bool](v, "task_store_errors_even_if_ignored"),
 		TrackStarted:             get[bool](v, "task_track_started"),
+		DeduplicateSuccessful:    get[bool](v, "worker_deduplicate_successful_tasks"),
+		DedupWindow:              get[int](v, "worker_dedup_window"),
 		AcceptContent:            b.acceptContent(),
 		TaskSerializer:           get[string](v, "task_serializer"),
 		TaskCompression:          get[string](v, "task_compression"),

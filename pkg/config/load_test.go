@@ -42,6 +42,7 @@ func TestDefaults(t *testing.T) {
 			Limits:             Limits{Envelope: 100 << 20, Body: 64 << 20, Depth: 200, Items: 5_000_000},
 			UnprocessableQueue: "%s.unprocessable", UnknownTask: "reject", UnknownTaskAttempts: 10,
 			RetryCountdownMax: 24 * time.Hour,
+			DedupWindow:       16_384,
 		},
 		Broker:  Broker{Consume: kubemq, Publish: kubemq},
 		Results: Results{Backend: BackendDisabled, Expires: 24 * time.Hour},

@@ -41,6 +41,11 @@ type Worker struct {
 	// TrackStarted is task_track_started.
 	TrackStarted bool
 
+	// DeduplicateSuccessful is worker_deduplicate_successful_tasks.
+	DeduplicateSuccessful bool
+	// DedupWindow is worker_dedup_window, 0 = off.
+	DedupWindow int
+
 	// AcceptContent is accept_content: serializers by name or MIME type.
 	AcceptContent []string
 	// TaskSerializer, TaskCompression ("" = none) and TaskProtocol (1 or 2) are

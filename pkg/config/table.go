@@ -188,13 +188,13 @@ func workerTable() []Setting {
 	return concat([]Setting{
 		{Name: "worker_concurrency", Kind: Int, Choices: []string{"auto"}, Range: between(1, 1_000_000),
 			Doc: "How many tasks run at once; auto or not set = the number of CPUs."},
+		{Name: "worker_deduplicate_successful_tasks", Kind: Bool, Default: "false",
+			Doc: "Does not run late-acked tasks again whose result is stored as SUCCESS."},
 	}, notYet("a warm shutdown waits for running tasks",
 		Setting{Name: "worker_soft_shutdown_timeout", Kind: Seconds, Range: notNegative(), Default: "0.0", Quiet: "0", Doc: "Time for running tasks before a cold shutdown."},
 		Setting{Name: "worker_enable_soft_shutdown_on_idle", Kind: Bool, Default: "false", Quiet: "false", Doc: "Takes that time even when no task runs."},
 	), notYet("running tasks go on when the connection is lost",
 		Setting{Name: "worker_cancel_long_running_tasks_on_connection_loss", Kind: Bool, Default: "false", Quiet: "false", Doc: "Ends late-acked tasks then."},
-	), notYet("every delivery is run",
-		Setting{Name: "worker_deduplicate_successful_tasks", Kind: Bool, Default: "false", Quiet: "false", Doc: "Skips late-acked tasks that already succeeded."},
 	), notYet("revoked ids are not kept over a restart",
 		Setting{Name: "worker_state_db", Kind: Text, Doc: "File for revoked task ids."},
 	))

@@ -18,6 +18,8 @@ func lovageTable() []Setting {
 			Doc: "With unknown_task: requeue, how many deliveries before the message is rejected."},
 		{Name: "retry_countdown_max", Kind: Seconds, Range: between(0, 31_536_000), Default: "86400",
 			Doc: "Longest wait of a retry; one that asks for more waits so long, with a warning. 0 = no limit."},
+		{Name: "worker_dedup_window", Kind: Int, Range: between(0, 10_000_000), Default: "16384",
+			Doc: "How many finished messages are remembered, so that what the broker delivers twice runs once; 0 = none."},
 		{Name: "dead_letter_queue", Kind: Text, Default: `""`,
 			Doc: "Where rejected messages go; \"\" drops them, as Celery does."},
 

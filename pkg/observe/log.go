@@ -158,6 +158,14 @@ func (l *Log) operation(event worker.Event) {
 		l.task(zapcore.ErrorLevel, e.Request, "Task %s is kept in the dead-letter queue %s (%s): %v", nameOf(e.Request), e.Queue, e.Reason, e.Err)
 	case worker.StartUnnoted:
 		l.task(zapcore.WarnLevel, e.Request, "Task %s starts without a note, a crash would not count as an attempt: %v", nameOf(e.Request), e.Err)
+	case worker.TaskDuplicate:
+		why := "was delivered twice; it has run"
+		if e.Stored {
+			why = "Task already completed successfully."
+		}
+		l.task(zapcore.InfoLevel, e.Request, "Task %s %s", nameOf(e.Request), why)
+	case worker.LookFailed:
+		l.task(zapcore.WarnLevel, e.Request, "Task %s runs: the state of an earlier run can't be read: %v", nameOf(e.Request), e.Err)
 	case worker.SettleFailed:
 		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, e.ID, e.Err),
 			zap.String("queue", e.Queue), zap.String("id", e.ID))

@@ -74,6 +74,18 @@ func TestLines(t *testing.T) {
 			worker.AcksLateIgnored{Tasks: []string{"a", "b"}},
 			"WARNING/MainProcess] acks_late has no effect with broker_transport_options.auto_ack: the broker acks what it hands over. Tasks: a, b",
 		},
+		"ran twice": {
+			worker.TaskDuplicate{Request: request()},
+			"INFO/MainProcess] Task proj.add[id] was delivered twice; it has run",
+		},
+		"deduplicated": {
+			worker.TaskDuplicate{Request: request(), Stored: true},
+			"INFO/MainProcess] Task proj.add[id] Task already completed successfully.",
+		},
+		"not looked up": {
+			worker.LookFailed{Request: request(), Err: errors.New("down")},
+			"WARNING/MainProcess] Task proj.add[id] runs: the state of an earlier run can't be read: down",
+		},
 		"ready": {worker.Started{Hostname: "celery@host"}, "INFO/MainProcess] celery@host ready."},
 		"warm":  {worker.Stopping{}, "WARNING/MainProcess] worker: Warm shutdown (MainProcess)"},
 		"cold":  {worker.Stopping{Cancelled: true}, "WARNING/MainProcess] worker: Cold shutdown (MainProcess)"},

@@ -1,5 +1,7 @@
 package tasks
 
+import "slices"
+
 // Middleware wraps the handler of a task. It is called once per task, when the
 // task first runs; the function it returns is called for each request. The
 // request is in the context, see RequestFrom. Arguments that don't fit a typed
@@ -12,8 +14,8 @@ func (r *Registry) wrap(task *Task, handler HandlerFunc) HandlerFunc {
 	r.composed = true
 	middleware := r.middleware
 	r.mu.Unlock()
-	for i := len(middleware) - 1; i >= 0; i-- {
-		handler = middleware[i](task, handler)
+	for _, m := range slices.Backward(slices.Concat(middleware, task.options.Middleware)) {
+		handler = m(task, handler)
 	}
 	return handler
 }

@@ -78,6 +78,8 @@ type Options struct {
 	hooks Hooks
 	// random is a number from 0 to n-1, for the jitter; nil is math/rand's.
 	random func(n int64) int64
+	// Middleware is around this task alone, inside the registry's.
+	Middleware []Middleware
 }
 
 // Expected tells whether err is one of Throws, by errors.Is.

@@ -20,6 +20,9 @@ func (w *Worker) admit(j *job) bool {
 		}
 		w.prepare(j)
 	}
+	if !w.fresh(j, w.window.look) {
+		return false
+	}
 	now := time.Now()
 	if expires := j.message.Expires; !expires.IsZero() && now.After(expires) {
 		j.outcome = acks.Expired
@@ -54,6 +57,7 @@ func (w *Worker) decode(j *job) error {
 // prepare finds the task and works out which settings hold for this message.
 func (w *Worker) prepare(j *job) {
 	m := j.message
+	j.identity = identityOf(j.delivery.Queue(), j.envelope, m)
 	j.task, _ = w.registry.Lookup(m.Task)
 	options := j.task.Options()
 	j.policy = acks.Policy{

@@ -45,7 +45,7 @@ func inChord(m *protocol.Message) bool { return m.Chord != nil }
 // be done a late task is handed back, and an early one has failed. A task that
 // runs again publishes the same ids again.
 func (w *Worker) continueSuccess(j *job) {
-	if j.outcome != acks.Success {
+	if j.outcome != acks.Success || followedBefore(j) {
 		return
 	}
 	following, err := w.publisher.Success(j.message, j.value, time.Now())
@@ -62,6 +62,10 @@ func (w *Worker) continueSuccess(j *job) {
 		j.outcome = acks.ResultUnstored
 	}
 }
+
+// followedBefore tells whether the run that stored this success has published what
+// follows: that comes before it is stored, and the record lists it.
+func followedBefore(j *job) bool { return j.stored != nil && len(j.stored.Children) > 0 }
 
 // continueFailure follows a failure that is stored: the steps behind the task in
 // its chain fail with it, then its errbacks are published. Where that can't be done

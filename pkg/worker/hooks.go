@@ -23,6 +23,9 @@ func (w *Worker) callPrerunHooks(j *job) {
 // callHooks calls the hooks for the end of a task: those that go with the events
 // of the decision, so that a task which is handed back has not failed.
 func (w *Worker) callHooks(j *job, decision acks.Decision) {
+	if j.stored != nil {
+		return // the run that stored it called them, as in Celery
+	}
 	hooks := j.task.Hooks().Then(w.registry.Hooks())
 	ctx := w.hookContext(j.request)
 	for _, event := range decision.Events {

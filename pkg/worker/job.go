@@ -27,6 +27,14 @@ type job struct {
 	received     bool // the observers know of it
 	// mayBeStored: an earlier state of this task may be in the result backend.
 	mayBeStored bool
+	// identity is what a duplicate of the message has too.
+	identity identity
+
+	// stored is the SUCCESS of an earlier run, where that stands for this one: value
+	// is its result.
+	stored *protocol.Meta
+	// claimed: no duplicate of the message runs in this worker.
+	claimed bool
 
 	// run
 	prerun  bool // the prerun hooks were called, the postrun hooks were not

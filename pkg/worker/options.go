@@ -55,6 +55,15 @@ type Options struct {
 	// ResultExtended stores name, args, kwargs, worker, retries and queue too.
 	ResultExtended bool
 
+	// DeduplicateSuccessful settles a late task whose message may have been delivered
+	// before, and whose stored state is SUCCESS, without running it
+	// (worker_deduplicate_successful_tasks).
+	DeduplicateSuccessful bool
+	// DedupWindow is how many finished messages the worker remembers, so that one
+	// which is delivered again is not run again; 0 = none, and a duplicate may run at
+	// the same time too (worker_dedup_window, 16384 in DefaultOptions).
+	DedupWindow int
+
 	// AcceptContent are the serializers (names or MIME types) that are decoded.
 	AcceptContent []string
 	// TaskProtocol is the version of the messages the worker publishes. The
@@ -108,6 +117,7 @@ func DefaultOptions() Options {
 		AcksOnFailure:      true,
 		AcksOnTimeout:      true,
 		ResultExpires:      24 * time.Hour,
+		DedupWindow:        16_384,
 		AcceptContent:      []string{"json"},
 		TaskProtocol:       protocol.Protocol2,
 		Timezone:           time.UTC,
@@ -138,6 +148,8 @@ func (o *Options) validate() error {
 	case o.MaxAttempts > 0 && o.DeadLetterQueue == "":
 		return fmt.Errorf("%w: max_attempts (max_receive_count) is %d without dead_letter_queue: messages beyond the limit would be lost",
 			ErrOptions, o.MaxAttempts)
+	case o.DedupWindow < 0:
+		return fmt.Errorf("%w: worker_dedup_window is %d, at least 0 is needed", ErrOptions, o.DedupWindow)
 	case o.Timezone == nil:
 		return fmt.Errorf("%w: timezone is not set", ErrOptions)
 	}

@@ -8,8 +8,9 @@ import (
 // minParked is how many deliveries may wait in memory at least.
 const minParked = 1000
 
-// parking is where a delivery waits for the rest of its ETA that is shorter
-// than the broker's tick. It holds no slot there; the places are bounded.
+// parking is where a delivery waits in memory: for the rest of its ETA that is
+// shorter than the broker's tick, or for the run of which it is a duplicate. It
+// holds no slot there; the places are bounded.
 type parking struct{ places chan struct{} }
 
 func newParking(size int) *parking { return &parking{places: make(chan struct{}, size)} }
@@ -17,6 +18,11 @@ func newParking(size int) *parking { return &parking{places: make(chan struct{},
 // park waits for d, or until ctx ends, on a goroutine of its own, and calls due
 // with what happened. It is false where there is no place.
 func (p *parking) park(ctx context.Context, d time.Duration, due func(waited bool)) bool {
+	return p.start(func() { due(pause(ctx, d)) })
+}
+
+// start calls wait on a goroutine of its own. It is false where there is no place.
+func (p *parking) start(wait func()) bool {
 	select {
 	case p.places <- struct{}{}:
 	default:
@@ -24,13 +30,13 @@ func (p *parking) park(ctx context.Context, d time.Duration, due func(waited boo
 	}
 	go func() {
 		defer func() { <-p.places }()
-		due(pause(ctx, d))
+		wait()
 	}()
 	return true
 }
 
-// close returns when nobody waits any more, and leaves no place for others. The
-// context of those who wait must have ended.
+// close returns when nobody waits any more, and leaves no place for others. What
+// they wait for must have ended, or be about to.
 func (p *parking) close() {
 	for range cap(p.places) {
 		p.places <- struct{}{}

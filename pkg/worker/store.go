@@ -27,7 +27,7 @@ func (w *Worker) storeOutcome(j *job, store acks.Store) error {
 	if store == acks.StoreSuccess {
 		wanted = !j.ignoreResult
 	}
-	if store == acks.StoreNothing || !wanted || w.backend == nil {
+	if store == acks.StoreNothing || !wanted || w.backend == nil || j.stored != nil {
 		return nil
 	}
 	return w.storeMeta(w.outcomeMeta(j, store), !j.mayBeStored)

@@ -32,7 +32,9 @@ type Worker struct {
 
 	slots  *slots
 	pool   *pool
-	parked *parking
+	parked *parking // for their ETA
+	held   *parking // duplicates, for the run that has the claim
+	window *window
 
 	// fetchContext ends when the worker stops fetching, workContext when running
 	// handlers are cancelled. Settling goes on under neither.
@@ -69,6 +71,8 @@ func New(
 	}
 	w.pool = newPool(options.Concurrency, w.process, func() { w.slots.release(1) })
 	w.parked = newParking(max(minParked, options.Concurrency))
+	w.held = newParking(max(minParked, options.Concurrency))
+	w.window = newWindow(options.DedupWindow)
 	return w, nil
 }
 
@@ -157,6 +161,7 @@ func (w *Worker) drain() {
 	defer close(w.finished)
 	w.fetchers.Wait()
 	w.parked.close()
+	w.held.close()
 	w.pool.close()
 	if err := w.closeConsumers(); err != nil {
 		w.observe(FetchFailed{Err: err})
@@ -175,11 +180,17 @@ func (w *Worker) closeConsumers() error {
 
 // process walks a job down the rest of the line, on a goroutine of the pool.
 func (w *Worker) process(j *job) {
-	if !w.admit(j) || !w.attempt(j) {
+	if !w.admit(j) || !w.claim(j) {
 		return
 	}
-	if !w.run(j) {
-		return
+	if !w.succeededBefore(j) {
+		if !w.attempt(j) {
+			return
+		}
+		if !w.run(j) {
+			w.unclaim(j, false)
+			return
+		}
 	}
 	w.settle(j)
 }
