@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// heartbeat is how often an idle transport asks whether the broker is there: an
+	// heartbeat is how often a transport asks whether the broker is there: an
 	// event subscription alone would never notice.
-	heartbeat        = 30 * time.Second
+	heartbeat        = 10 * time.Second
 	heartbeatTimeout = 10 * time.Second
 	// settling is how long after a loss the broker is asked first.
 	settling = 50 * time.Millisecond
