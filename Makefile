@@ -36,6 +36,12 @@ MESSAGES ?= 1000000
 memory: ## Queue MESSAGES messages of 1 KiB (default a million) in the embedded broker and measure its memory
 	LOVAGE_BROKER_MEMORY_MESSAGES=$(MESSAGES) $(GO) test -count=1 -v -timeout 30m -run '^TestABacklogFitsInMemory$$' ./pkg/broker
 
+HOLE ?= 60
+
+.PHONY: faults
+faults: ## Cut a busy worker off its broker in every way, with a black hole of HOLE seconds (default 60)
+	LOVAGE_BLACK_HOLE_SECONDS=$(HOLE) $(GO) test -count=1 -v -timeout 30m -run '^TestFaults$$' ./pkg/command
+
 .PHONY: test-interop
 test-interop: ## Run real Celery, newest and old, and the KubeMQ SDK against the built binary
 	bash interop/run.sh

@@ -22,6 +22,7 @@ type Broker struct {
 	stopped  bool
 	listener net.Listener
 	web      *web
+	queues   *queues
 	err      error
 }
 
@@ -58,7 +59,7 @@ func (b *Broker) startOn(ctx context.Context, store store) error {
 		return errors.Join(err, store.close())
 	}
 	b.started = true
-	b.listener, b.web = run.listener, run.web
+	b.listener, b.web, b.queues = run.listener, run.web, run.queues
 	go b.supervise(run)
 	return nil
 }

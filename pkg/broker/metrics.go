@@ -62,6 +62,17 @@ func metricsHandler(qs *queues) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
+// Metrics are the broker's metrics without those of the process, for a program that
+// has metrics of its own; nil before Start.
+func (b *Broker) Metrics() prometheus.Collector {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queues == nil {
+		return nil
+	}
+	return collector{b.queues}
+}
+
 // collector reads the index when it is scraped.
 type collector struct{ *queues }
 

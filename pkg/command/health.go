@@ -40,9 +40,9 @@ func (p *program) healthCommand() *cobra.Command {
 			if settings.Health.Listen == "" {
 				return errors.New("health.listen is not set: there is nothing to ask")
 			}
-			path := "/ready"
+			path := "/readyz"
 			if live {
-				path = "/health"
+				path = "/healthz"
 			}
 			return p.askHealth(ctx, settings.Health.Listen, path)
 		},

@@ -113,9 +113,8 @@ func (p *program) wait(ctx context.Context, s *stack, signals <-chan os.Signal) 
 				giveUp() // Stop cancels what runs, and waits for it no longer than its grace
 			}
 		case err := <-s.failed:
-			s.logger.Error("the embedded broker has failed: " + err.Error())
+			s.logger.Error("worker: stopping: " + err.Error())
 			code = exitFailure
-			s.failed = nil
 			stop()
 		case <-ended:
 			ended = nil

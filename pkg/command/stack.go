@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/getsentry/sentry-go"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lovage-project/lovage/pkg/broker"
@@ -29,12 +29,14 @@ const stopPatience = 10 * time.Second
 type stack struct {
 	logger *zap.Logger
 	worker *worker.Worker
-	// failed gets the error of an embedded broker that ended by itself.
-	failed <-chan error
+	// failed gets the error of a part that ended by itself: the embedded broker, or a
+	// connection that gave up.
+	failed chan error
 	// stops undo the start, the last first.
 	stops []func() error
-	// connected is what the transport's hooks say.
-	connected atomic.Bool
+	// connection is the one to the broker.
+	connection observe.Connection
+	embedded   *broker.Broker // nil if it isn't
 }
 
 // stop ends everything, the last started first.
@@ -49,7 +51,7 @@ func (s *stack) stop() error {
 
 // start brings up the broker if it is embedded, the connections and the worker.
 func (p *program) start(ctx context.Context, settings *config.Settings, logger *zap.Logger) (_ *stack, err error) {
-	s := &stack{logger: logger}
+	s := &stack{logger: logger, failed: make(chan error, 2)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -78,12 +80,20 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
+	monitor, err := newMonitor(settings, p.registry, &s.connection)
+	if err != nil {
+		return nil, err
+	}
+	if monitor != nil {
+		observers = append(observers, monitor.metrics)
+		s.stops = append(s.stops, monitor.stop)
+	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {
 		return nil, err
 	}
 	s.worker = engine
-	if err := s.startHealth(ctx, settings.Health.Listen); err != nil {
+	if err := s.startMonitor(ctx, monitor); err != nil {
 		return nil, failed(err)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
@@ -117,14 +127,13 @@ func (s *stack) startEmbedded(ctx context.Context, settings *config.Settings) er
 	}
 	warnOfSync(s.logger, settings)
 	s.stops = append(s.stops, embedded.Stop)
-	ended := make(chan error, 1)
+	s.embedded = embedded
 	go func() {
 		<-embedded.Done()
 		if err := embedded.Err(); err != nil {
-			ended <- err
+			s.failed <- fmt.Errorf("the embedded broker has failed: %w", err)
 		}
 	}()
-	s.failed = ended
 	address := reachable(embedded.Addr())
 	settings.Broker.Consume.Address, settings.Broker.Publish.Address = address, address
 	if settings.Results.Backend == config.BackendEmbedded {
@@ -147,10 +156,9 @@ func startBroker(ctx context.Context, settings *config.Settings) (*broker.Broker
 
 // startTransport connects, however long that takes.
 func (s *stack) startTransport(ctx context.Context, settings *config.Settings, log *observe.Log) (transport.Transport, error) {
-	hooks := log.TransportHooks(settings.Broker.Consume.Address)
-	lost, restored := hooks.Lost, hooks.Restored
-	hooks.Lost = func(err error) { s.connected.Store(false); lost(err) }
-	hooks.Restored = func() { s.connected.Store(true); restored() }
+	hooks := s.connection.Hooks(log.TransportHooks(settings.Broker.Consume.Address))
+	gaveUp := hooks.GaveUp
+	hooks.GaveUp = func(err error) { gaveUp(err); s.failed <- err }
 	connection, err := kubemq.New(kubemqConfig(settings.Broker.Consume, hooks))
 	if err != nil {
 		return nil, err
@@ -159,7 +167,7 @@ func (s *stack) startTransport(ctx context.Context, settings *config.Settings, l
 	if err := connection.Start(ctx); err != nil {
 		return nil, failed(err)
 	}
-	s.connected.Store(true)
+	s.connection.Started()
 	return connection, nil
 }
 
@@ -181,11 +189,17 @@ func (s *stack) startBackend(ctx context.Context, settings *config.Settings, log
 	return backend, nil
 }
 
-func (s *stack) startHealth(ctx context.Context, address string) error {
-	if address == "" {
+// startMonitor listens for questions about the worker, if anybody may ask.
+func (s *stack) startMonitor(ctx context.Context, monitor *monitor) error {
+	if monitor == nil {
 		return nil
 	}
-	health, err := observe.StartHealth(ctx, address, func() bool { return s.worker.Consuming() && s.connected.Load() })
+	monitor.engine = s.worker
+	var others []prometheus.Collector
+	if s.embedded != nil {
+		others = append(others, s.embedded.Metrics())
+	}
+	health, err := monitor.start(ctx, others...)
 	if err != nil {
 		return err
 	}

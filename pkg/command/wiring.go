@@ -75,7 +75,8 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 	c := kubemq.Config{
 		Address: k.Address, ClientID: k.ClientIDPrefix, AuthToken: k.AuthToken.Reveal(),
 		MaxSend: k.MaxSendSize, MaxReceive: k.MaxReceiveSize,
-		Keepalive: k.Keepalive, AllowFastKeepalive: k.AllowFastKeepalive,
+		Keepalive: k.Keepalive, KeepaliveTimeout: k.KeepaliveTimeout, AllowFastKeepalive: k.AllowFastKeepalive,
+		StartRetries: k.StartRetries, Retries: k.Retries,
 		ConnectTimeout: k.ConnectTimeout, MaxDelay: k.MaxDelay, Strategy: kubemq.Strategy(k.Strategy), Hooks: hooks,
 	}
 	if k.TLS.Enabled {

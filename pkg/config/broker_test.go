@@ -135,6 +135,7 @@ broker_transport_options:
   max_receive_size: 8388608
   connection_timeout: 2
   grpc_keepalive_time: 600
+  grpc_keepalive_timeout: 30
   client_id_prefix: shop
   max_receive_count: 3
   dead_letter_queue: dead
@@ -143,7 +144,7 @@ broker_transport_options:
 		Address: "h:50000", AuthToken: NewSecret("option"),
 		TLS:      ClientTLS{Enabled: true, CAFile: "ca", CertFile: "cert", KeyFile: "key"},
 		Strategy: "auto", MaxDelay: 12 * time.Hour,
-		Keepalive:   10 * time.Minute,
+		Keepalive: 10 * time.Minute, KeepaliveTimeout: 30 * time.Second,
 		MaxSendSize: 4 << 20, MaxReceiveSize: 8 << 20, ClientIDPrefix: "shop", ConnectTimeout: 2 * time.Second,
 	}, settings.Broker.Consume)
 	require.Equal(t, 3, settings.Worker.MaxAttempts)

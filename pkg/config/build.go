@@ -26,7 +26,7 @@ func build(values *values, report *report) *Settings {
 	if s.Log.Level == "fatal" {
 		s.Log.Level = "critical" // two names of one level, as in Python
 	}
-	s.Health = Health{Listen: get[string](values, "health.listen")}
+	s.Health = b.health()
 	return s
 }
 

@@ -97,7 +97,11 @@ func (c connection) setting(name string) value {
 
 // base is what doesn't depend on the URL.
 func (c connection) base() KubeMQ {
+	start, later := c.retries()
 	return KubeMQ{
+		StartRetries:       start,
+		Retries:            later,
+		KeepaliveTimeout:   as[time.Duration](c.setting("kubemq.keepalive_timeout")),
 		Strategy:           as[string](c.setting("kubemq.strategy")),
 		MaxDelay:           as[time.Duration](c.setting("kubemq.max_delay")),
 		Keepalive:          c.keepalive(),

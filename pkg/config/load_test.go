@@ -33,6 +33,7 @@ func TestDefaults(t *testing.T) {
 	kubemq := KubeMQ{
 		Address: "localhost:50000", Strategy: "auto", MaxDelay: 12 * time.Hour, Keepalive: 6 * time.Minute,
 		MaxSendSize: 100 << 20, MaxReceiveSize: 100 << 20, ClientIDPrefix: "lovage", ConnectTimeout: 4 * time.Second,
+		KeepaliveTimeout: 20 * time.Second,
 	}
 	want := &Settings{
 		Worker: Worker{
@@ -50,7 +51,8 @@ func TestDefaults(t *testing.T) {
 			Listen: "127.0.0.1:50000", DataDir: "lovage-data", Sync: true,
 			MaxDelay: 24 * time.Hour, MaxExpiration: 24 * time.Hour,
 		},
-		Log: Log{Format: "console", Level: "info"},
+		Log:    Log{Format: "console", Level: "info"},
+		Health: Health{Watchdog: 30 * time.Second},
 	}
 	want.values = settings.values
 	require.Equal(t, want, settings)

@@ -133,6 +133,9 @@ type KubeMQ struct {
 	MaxDelay time.Duration
 	// Keepalive is the pause between gRPC pings; negative = none.
 	Keepalive time.Duration
+	// KeepaliveTimeout is how long the connection may owe every answer, at least a
+	// second.
+	KeepaliveTimeout time.Duration
 	// AllowFastKeepalive says that the server takes pings more often than every 5
 	// minutes, and without an open call. Without it Keepalive is not below that.
 	AllowFastKeepalive bool
@@ -142,6 +145,9 @@ type KubeMQ struct {
 	ClientIDPrefix string
 	// ConnectTimeout bounds one attempt to connect.
 	ConnectTimeout time.Duration
+	// StartRetries and Retries bound the attempts that follow a first, at the start
+	// and after a loss: 0 = for ever, negative = none.
+	StartRetries, Retries int
 }
 
 // ClientTLS is how a client speaks TLS. The files are PEM.
@@ -195,8 +201,13 @@ type Log struct {
 	Level string
 }
 
-// Health is the health check over HTTP.
+// Health is the health checks and metrics over HTTP.
 type Health struct {
-	// Listen is "host:port"; "" = no health check.
+	// Listen is "host:port"; "" = none.
 	Listen string
+	// Watchdog is how long nothing may come although a queue has messages; 0 = it
+	// doesn't matter.
+	Watchdog time.Duration
+	// Profiles turns /debug/pprof/ on.
+	Profiles bool
 }

@@ -117,5 +117,15 @@ func arrivals() map[string]arrival {
 		"embedded_broker.tls.key_file":   {"embedded_broker: {tls: {cert_file: c, key_file: k}}", func(s *Settings) any { return s.EmbeddedBroker.TLS.KeyFile }, "k"},
 		"embedded_broker.tls.client_ca_file": {"embedded_broker: {tls: {cert_file: c, key_file: k, client_ca_file: a}}",
 			func(s *Settings) any { return s.EmbeddedBroker.TLS.ClientCAFile }, "a"},
+		"broker_connection_retry": {"broker_connection_retry: false",
+			func(s *Settings) any { return s.Broker.Consume.Retries }, -1},
+		"broker_connection_retry_on_startup": {"broker_connection_retry_on_startup: false",
+			func(s *Settings) any { return s.Broker.Consume.StartRetries }, -1},
+		"broker_connection_max_retries": {"broker_connection_max_retries: 7",
+			func(s *Settings) any { return s.Broker.Consume.Retries }, 7},
+		"kubemq.keepalive_timeout": {"kubemq: {keepalive_timeout: 10}",
+			func(s *Settings) any { return s.Broker.Consume.KeepaliveTimeout }, 10 * time.Second},
+		"health.watchdog": {"health: {watchdog: 60}", func(s *Settings) any { return s.Health.Watchdog }, time.Minute},
+		"health.pprof":    {"health: {pprof: true}", func(s *Settings) any { return s.Health.Profiles }, true},
 	}
 }

@@ -84,7 +84,10 @@ func celerySettings(t *testing.T) map[string]celerySetting {
 
 func TestTableHasCelerysSettingsWithCelerysDefaults(t *testing.T) {
 	ours := newIndex(Table()).byName
-	differs := map[string]string{"broker_url": "Celery's amqp:// is not there yet"}
+	differs := map[string]string{
+		"broker_url":                    "Celery's amqp:// is not there yet",
+		"broker_connection_max_retries": "a worker that gives up needs somebody to start it again",
+	}
 	for name, celery := range celerySettings(t) {
 		s, known := ours[name]
 		require.True(t, known, "%s is missing", name)

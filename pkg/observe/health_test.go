@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -9,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHealth(t *testing.T) {
-	var ready atomic.Bool
-	health, err := StartHealth(t.Context(), "127.0.0.1:0", ready.Load)
-	require.NoError(t, err)
+// asker asks a Health over connections that don't outlive a request.
+func asker(t *testing.T, health *Health) func(path string) (int, string) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	ask := func(path string) (int, string) {
+	return func(path string) (int, string) {
+		t.Helper()
 		response, err := client.Get("http://" + health.Address() + path)
 		require.NoError(t, err)
 		defer response.Body.Close()
@@ -22,23 +23,53 @@ func TestHealth(t *testing.T) {
 		require.NoError(t, err)
 		return response.StatusCode, string(text)
 	}
-	code, _ := ask("/health")
-	require.Equal(t, http.StatusOK, code)
-	code, text := ask("/ready")
-	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "not consuming\n", text)
-	ready.Store(true)
-	code, _ = ask("/ready")
-	require.Equal(t, http.StatusOK, code)
-	code, _ = ask("/other")
-	require.Equal(t, http.StatusNotFound, code)
+}
+
+func TestHealth(t *testing.T) {
+	var reason atomic.Pointer[error]
+	why := errors.New("stalled")
+	reason.Store(&why)
+	health, err := StartHealth(t.Context(), HealthConfig{Address: "127.0.0.1:0", Ready: func() error { return *reason.Load() }})
+	require.NoError(t, err)
+	ask := asker(t, health)
+	for _, suffix := range []string{"", "z"} {
+		code, text := ask("/health" + suffix)
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "alive\n", text)
+		code, text = ask("/ready" + suffix)
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, "not consuming: stalled\n", text)
+	}
+	var well error
+	reason.Store(&well)
+	for _, suffix := range []string{"", "z"} {
+		code, text := ask("/ready" + suffix)
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "consuming\n", text)
+	}
+	for _, path := range []string{"/other", "/metrics", "/debug/pprof/"} {
+		code, _ := ask(path)
+		require.Equal(t, http.StatusNotFound, code, "%s is off", path)
+	}
+	require.NoError(t, health.Stop(t.Context()))
+}
+
+func TestHealthWithProfiles(t *testing.T) {
+	health, err := StartHealth(t.Context(), HealthConfig{Address: "127.0.0.1:0", Profiles: true})
+	require.NoError(t, err)
+	ask := asker(t, health)
+	for path, want := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "TestHealthWithProfiles"} {
+		code, text := ask(path)
+		require.Equal(t, http.StatusOK, code)
+		require.Contains(t, text, want)
+	}
 	require.NoError(t, health.Stop(t.Context()))
 }
 
 func TestHealthOnATakenAddress(t *testing.T) {
-	first, err := StartHealth(t.Context(), "127.0.0.1:0", func() bool { return true })
+	first, err := StartHealth(t.Context(), HealthConfig{Address: "127.0.0.1:0"})
 	require.NoError(t, err)
-	_, err = StartHealth(t.Context(), first.Address(), func() bool { return true })
+	_, err = StartHealth(t.Context(), HealthConfig{Address: first.Address()})
 	require.ErrorContains(t, err, first.Address())
 	require.NoError(t, first.Stop(t.Context()))
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
-	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
@@ -188,21 +187,6 @@ func (l *Log) hookPanicked(e worker.HookPanicked) {
 		return
 	}
 	l.task(zapcore.ErrorLevel, e.Request, "A hook of task %s panicked: %v", nameOf(e.Request), e.Err)
-}
-
-// TransportHooks writes one line for each change of the connection.
-func (l *Log) TransportHooks(address string) transport.Hooks {
-	return transport.Hooks{
-		Lost: func(err error) {
-			l.logger.Warn(fmt.Sprintf("consumer: Connection to broker lost. Trying to re-establish the connection... (%v)", err))
-		},
-		Retrying: func(err error, attempt int, wait time.Duration) {
-			l.logger.Error(fmt.Sprintf("consumer: Cannot connect to %s: %v. Trying again in %.2f seconds... (%d)",
-				address, err, wait.Seconds(), attempt))
-		},
-		Restored: func() { l.logger.Info("Connected to " + address) },
-		Note:     func(text string) { l.logger.Info(text) },
-	}
 }
 
 func (l *Log) task(level zapcore.Level, request *tasks.Request, format string, args ...any) {

@@ -21,6 +21,8 @@ var (
 	ErrDelay = errors.New("transport: delay exceeds the broker's maximum")
 	// ErrTooLarge: larger than the broker takes.
 	ErrTooLarge = errors.New("transport: message exceeds the broker's limit")
+	// ErrGaveUp: the attempts to connect are used up.
+	ErrGaveUp = errors.New("transport: gave up")
 	// ErrStopped: the transport or consumer is stopped.
 	ErrStopped = errors.New("transport: stopped")
 )

@@ -56,6 +56,14 @@ type Delivery interface {
 	DeadLetter(ctx context.Context, letter DeadLetter) error
 }
 
+// Dated is a Delivery of a broker that notes when messages come.
+type Dated interface {
+	Delivery
+	// Queued is when the message became ready to be taken, by the broker's clock: when
+	// it was sent, or its delay was over. Zero where this one's time is not known.
+	Queued() time.Time
+}
+
 // DeadLetter says where a message goes that this worker can't process, and why.
 // Brokers keep it beside the message and may cut long texts. All but Queue and
 // Reason may be empty.

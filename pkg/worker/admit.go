@@ -103,7 +103,7 @@ func (w *Worker) newRequest(j *job) *tasks.Request {
 func (w *Worker) receive(j *job) {
 	if !j.received {
 		j.received = true
-		w.observe(TaskReceived{Request: j.request})
+		w.observe(TaskReceived{Request: j.request, Queued: queued(j.delivery)})
 		w.callReceivedHooks(j)
 	}
 }

@@ -85,6 +85,7 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 	delivered := 0
 	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
 		delivered++
+		f.worker.delivered.Store(time.Now().UnixNano())
 		f.worker.pool.submit(&job{delivery: delivery})
 	})
 	f.found, f.yield = delivered, !f.alone && delivered == 0 && (contended || ctx.Err() != nil)

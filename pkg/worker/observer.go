@@ -40,7 +40,12 @@ type (
 // The life of a task.
 type (
 	// TaskReceived means: the message is decoded and its task will run here.
-	TaskReceived struct{ Request *tasks.Request }
+	// Queued is when the message became ready to be taken, by the broker's clock; zero
+	// where the broker doesn't tell.
+	TaskReceived struct {
+		Request *tasks.Request
+		Queued  time.Time
+	}
 	// TaskPostponed means: the message went back to the broker until its ETA is near.
 	TaskPostponed struct {
 		Request *tasks.Request

@@ -1,12 +1,16 @@
 package worker
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // pool runs jobs on goroutines that it keeps: it starts one only when none is
 // idle, so it grows to the number of slots in use and an idle worker is small.
 type pool struct {
 	run  func(*job)
 	done func() // gives the job's slot back
+	busy atomic.Int64
 
 	mu   sync.Mutex
 	idle int
@@ -21,6 +25,7 @@ func newPool(size int, run func(*job), done func()) *pool {
 // submit hands over a job whose slot is reserved. It doesn't block: there are
 // never more jobs than slots.
 func (p *pool) submit(j *job) {
+	p.busy.Add(1)
 	p.mu.Lock()
 	if p.idle > 0 {
 		p.idle--
@@ -45,6 +50,7 @@ func (p *pool) work(j *job) {
 // goroutine (runtime.Goexit); the pool starts another one then.
 func (p *pool) one(j *job) {
 	defer p.done()
+	defer p.busy.Add(-1)
 	p.run(j)
 }
 

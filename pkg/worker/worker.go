@@ -44,6 +44,7 @@ type Worker struct {
 	consumers []transport.Consumer
 	fetchers  sync.WaitGroup
 	running   atomic.Bool
+	delivered atomic.Int64 // when the last message came, Unix nanoseconds
 	stopOnce  sync.Once
 	finished  chan struct{} // closed when everything is settled
 	abandoned atomic.Bool   // Stop has given up on handlers

@@ -44,8 +44,8 @@ const (
 
 // Config describes a backend.
 type Config struct {
-	// Connection says how to reach the broker. Of its hooks, Retrying and Note are
-	// used.
+	// Connection says how to reach the broker. Of its hooks, Retrying, Restored (at
+	// the start) and Note are used.
 	Connection kubemq.Config
 	// Prefix comes before the task id in the queue's name; empty means
 	// DefaultPrefix.
@@ -90,7 +90,17 @@ func New(config Config) (*Backend, error) {
 
 // Start returns once the broker has answered; it tries until ctx ends.
 func (b *Backend) Start(ctx context.Context) error {
-	return b.client.Connect(ctx, b.hooks.Retrying)
+	retried := false
+	err := b.client.Connect(ctx, func(err error, attempt int, wait time.Duration) {
+		retried = true
+		if b.hooks.Retrying != nil {
+			b.hooks.Retrying(err, attempt, wait)
+		}
+	})
+	if err == nil && retried && b.hooks.Restored != nil {
+		b.hooks.Restored()
+	}
+	return err
 }
 
 // Stop closes the connection.

@@ -12,24 +12,20 @@ import (
 	pb "github.com/kubemq-io/protobuf/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-const (
-	// keepaliveTimeout is how long a ping may stay unanswered. gRPC sets it as
-	// TCP_USER_TIMEOUT too, so that on Linux a peer that vanished without a word is
-	// noticed that soon after anything was sent.
-	keepaliveTimeout = 20 * time.Second
-	// maxReconnectWait caps gRPC's own wait between two attempts to connect, which
-	// comes on top of the link's (link.go).
-	maxReconnectWait = time.Second
-)
+// maxReconnectWait caps gRPC's own wait between two attempts to connect, which
+// comes on top of the link's (link.go).
+const maxReconnectWait = time.Second
 
 // Client is one connection to a broker with the calls this module needs. It
 // connects on first use and again whenever needed.
@@ -38,11 +34,13 @@ type Client struct {
 	rpc   pb.KubemqClient
 	id    string
 	token string
-	// timeout is Config.ConnectTimeout.
+	// timeout bounds a ping.
 	timeout time.Duration
 	closed  atomic.Bool
-	// lost, if set, is told about calls that failed because of the connection.
-	lost func(error)
+	// lost, if set, is told about calls that failed because of the connection,
+	// overdue when an answer is late.
+	lost    func(error)
+	overdue func()
 }
 
 // NewClient checks config and prepares a connection; it doesn't wait for it.
@@ -63,13 +61,17 @@ func newClient(config Config) (*Client, error) {
 	if tlsConfig != nil {
 		secret = credentials.NewTLS(tlsConfig)
 	}
-	pings := keepalive.ClientParameters{Time: config.Keepalive, Timeout: keepaliveTimeout}
+	line := newLine(secret, config.KeepaliveTimeout)
+	// gRPC sets the timeout as TCP_USER_TIMEOUT too, so that on Linux a machine that
+	// vanished is noticed that soon after anything was sent to it.
+	pings := keepalive.ClientParameters{Time: config.Keepalive, Timeout: config.KeepaliveTimeout}
 	if config.Keepalive < 0 {
 		pings.Time = math.MaxInt64
 	}
 	pings.PermitWithoutStream = config.AllowFastKeepalive
 	conn, err := grpc.NewClient("passthrough:///"+config.Address,
-		grpc.WithTransportCredentials(secret),
+		grpc.WithTransportCredentials(line),
+		grpc.WithChainUnaryInterceptor(line.unary), grpc.WithChainStreamInterceptor(line.stream),
 		grpc.WithKeepaliveParams(pings),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
@@ -86,7 +88,7 @@ func newClient(config Config) (*Client, error) {
 	}
 	return &Client{
 		conn: conn, rpc: pb.NewKubemqClient(conn), id: clientID(config.ClientID),
-		token: config.AuthToken, timeout: config.ConnectTimeout,
+		token: config.AuthToken, timeout: min(config.ConnectTimeout, config.KeepaliveTimeout),
 	}, nil
 }
 
@@ -113,16 +115,27 @@ func (c *Client) failed(err error) error {
 	if c.closed.Load() {
 		return fmt.Errorf("kubemq: %w", transport.ErrStopped)
 	}
-	if c.lost != nil && isDisconnect(err) {
+	switch {
+	case c.lost != nil && isDisconnect(err):
 		c.lost(err)
+	case status.Code(err) == codes.DeadlineExceeded:
+		c.suspect()
 	}
 	return fromRPC(err)
+}
+
+// suspect says that an answer is late.
+func (c *Client) suspect() {
+	if c.overdue != nil {
+		c.overdue()
+	}
 }
 
 // Connect returns once the broker answers. It tries, with capped and jittered
 // waits, until ctx ends; retrying, if set, is called after each failure.
 func (c *Client) Connect(ctx context.Context, retrying func(err error, attempt int, wait time.Duration)) error {
-	return connect(ctx, c.ping, transport.Hooks{Retrying: retrying})
+	_, err := connect(ctx, c.ping, 0, transport.Hooks{Retrying: retrying})
+	return err
 }
 
 // ping asks once, without a token, which servers don't want for it. It is how the

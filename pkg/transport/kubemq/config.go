@@ -42,6 +42,8 @@ const (
 	// often is disconnected.
 	MinKeepalive     = 5 * time.Minute
 	DefaultKeepalive = 6 * time.Minute
+	// DefaultKeepaliveTimeout is gRPC's.
+	DefaultKeepaliveTimeout = 20 * time.Second
 	// MaxReceiveCountLimit is the largest Config.MaxReceiveCount.
 	MaxReceiveCountLimit = 1024
 )
@@ -73,8 +75,16 @@ type Config struct {
 	// AllowFastKeepalive says that the server permits pings more often than
 	// MinKeepalive.
 	AllowFastKeepalive bool
+	// KeepaliveTimeout is how long a connection may owe every answer before it is
+	// given up and made anew; 0 means DefaultKeepaliveTimeout. It also bounds the
+	// answer to a gRPC ping.
+	KeepaliveTimeout time.Duration
 	// ConnectTimeout bounds one attempt to connect; 0 means DefaultConnectTimeout.
 	ConnectTimeout time.Duration
+	// StartRetries is how often Start tries again after a first failure, Retries how
+	// often a lost connection is tried to be made again before the transport gives
+	// up (transport.ErrGaveUp, Hooks.GaveUp). 0 means for ever, negative not at all.
+	StartRetries, Retries int
 
 	// MaxDelay is the longest delay the server takes, in whole seconds; 0 means
 	// DefaultMaxDelay. It is lowered when the server refuses one.
@@ -109,6 +119,9 @@ func (c Config) withDefaults() Config {
 	if c.Keepalive >= 0 && c.Keepalive < MinKeepalive && (c.Keepalive == 0 || !c.AllowFastKeepalive) {
 		c.Keepalive = DefaultKeepalive
 	}
+	if c.KeepaliveTimeout == 0 {
+		c.KeepaliveTimeout = DefaultKeepaliveTimeout
+	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = DefaultConnectTimeout
 	}
@@ -133,8 +146,8 @@ func (c Config) validate() error {
 	if c.MaxSend < 0 || c.MaxReceive < 0 {
 		refuse("max send %d or max receive %d is negative", c.MaxSend, c.MaxReceive)
 	}
-	if c.ConnectTimeout < 0 {
-		refuse("connect timeout %s is negative", c.ConnectTimeout)
+	if c.ConnectTimeout < 0 || c.KeepaliveTimeout < 0 {
+		refuse("connect timeout %s or keepalive timeout %s is negative", c.ConnectTimeout, c.KeepaliveTimeout)
 	}
 	if c.MaxDelay < time.Second || c.MaxDelay > maxInField {
 		refuse("max delay %s is not between 1s and %s", c.MaxDelay, maxInField)

@@ -11,22 +11,25 @@ import (
 )
 
 const (
-	// heartbeat is how often an idle transport asks whether the broker is there: an
+	// heartbeat is how often a transport asks whether the broker is there: an
 	// event subscription alone would never notice.
-	heartbeat        = 30 * time.Second
+	heartbeat        = 10 * time.Second
 	heartbeatTimeout = 10 * time.Second
 	// settling is how long after a loss the broker is asked first.
 	settling = 50 * time.Millisecond
 )
 
 // link is whether the broker answers. Whoever notices that it doesn't calls fail;
-// one goroutine then tries until it does. All hooks about the connection are
+// one goroutine then tries until it does, or has given up: it stays down then. All
+// hooks about the connection are
 // called from that goroutine, so they come in order.
 type link struct {
 	// ping asks once. dropped waits until the connection is gone that stood; false
 	// when its context has ended first.
 	ping    func(ctx context.Context) error
 	dropped func(ctx context.Context) bool
+	// retries is Config.Retries.
+	retries int
 	hooks   transport.Hooks
 
 	cancel  context.CancelFunc
@@ -43,33 +46,47 @@ type link struct {
 	suspect chan struct{}
 }
 
-func newLink(ping func(context.Context) error, dropped func(context.Context) bool, hooks transport.Hooks) *link {
+func newLink(
+	ping func(context.Context) error, dropped func(context.Context) bool, retries int, hooks transport.Hooks,
+) *link {
 	l := &link{
-		ping: ping, dropped: dropped, hooks: hooks, suspect: make(chan struct{}, 1), up: make(chan struct{}), down: make(chan struct{}), broken: make(chan error, 1),
+		ping: ping, dropped: dropped, retries: retries, hooks: hooks,
+		suspect: make(chan struct{}, 1), up: make(chan struct{}), down: make(chan struct{}), broken: make(chan error, 1),
 	}
 	close(l.down)
 	return l
 }
 
-// connect calls ping until it succeeds or ctx ends.
-func connect(ctx context.Context, ping func(ctx context.Context) error, hooks transport.Hooks) error {
+// finalError is a failure that another attempt won't change.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// connect calls try until it succeeds, ctx ends or the retries are used up (0 = for
+// ever, negative = none), and says how often it has tried.
+func connect(ctx context.Context, try func(context.Context) error, retries int, hooks transport.Hooks) (tries int, err error) {
 	waits := newBackOff()
 	reason := errSilent
-	for attempt := 1; ; attempt++ {
-		err := ping(ctx)
-		if err == nil || errors.Is(err, transport.ErrStopped) {
-			return err
-		}
-		if ctx.Err() == nil {
+	for tries = 1; ; tries++ {
+		err := try(ctx)
+		var final finalError
+		switch {
+		case err == nil, errors.Is(err, transport.ErrStopped):
+			return tries, err
+		case errors.As(err, &final):
+			return tries, final.error
+		case ctx.Err() == nil && (retries < 0 || retries > 0 && tries > retries):
+			return tries, fmt.Errorf("kubemq: connect: %w after %d attempts: %w", transport.ErrGaveUp, tries, err)
+		case ctx.Err() == nil:
 			reason = err
 			wait := waits.NextBackOff()
 			if hooks.Retrying != nil {
-				hooks.Retrying(err, attempt, wait)
+				hooks.Retrying(err, tries, wait)
 			}
 			err = pause(ctx, wait)
 		}
 		if err != nil {
-			return fmt.Errorf("kubemq: connect: %w: %w", context.Cause(ctx), reason)
+			return tries, fmt.Errorf("kubemq: connect: %w: %w", context.Cause(ctx), reason)
 		}
 	}
 }
@@ -88,10 +105,7 @@ func (l *link) start(ctx context.Context) error {
 	l.running.Go(func() { l.watch(ctx) })
 	l.running.Go(func() {
 		for l.dropped(ctx) {
-			select {
-			case l.suspect <- struct{}{}:
-			default:
-			}
+			l.doubt()
 		}
 	})
 	return nil
@@ -116,6 +130,14 @@ func (l *link) fail(err error) {
 	}
 }
 
+// doubt has the connection checked soon.
+func (l *link) doubt() {
+	select {
+	case l.suspect <- struct{}{}:
+	default:
+	}
+}
+
 // watch owns the goroutine of the link.
 func (l *link) watch(ctx context.Context) {
 	ticker := time.NewTicker(heartbeat)
@@ -129,22 +151,40 @@ func (l *link) watch(ctx context.Context) {
 		case <-l.suspect:
 			l.check(ctx)
 		case err := <-l.broken:
-			if l.hooks.Lost != nil {
-				l.hooks.Lost(err)
-			}
-			// A broker that stops closes one connection after the other: at this
-			// moment another might still work.
-			if pause(ctx, settling) != nil || connect(ctx, l.ping, l.hooks) != nil {
+			if !l.mend(ctx, err) {
 				return
 			}
-			if l.hooks.Restored != nil {
-				l.hooks.Restored()
-			}
-			l.mu.Lock()
-			l.rise()
-			l.mu.Unlock()
 		}
 	}
+}
+
+// mend tries until the broker answers again. It is false when it was told to stop
+// or has given up.
+func (l *link) mend(ctx context.Context, lost error) bool {
+	if l.hooks.Lost != nil {
+		l.hooks.Lost(lost)
+	}
+	var err error
+	if l.retries < 0 {
+		err = fmt.Errorf("kubemq: connect: %w: retrying is off: %w", transport.ErrGaveUp, lost)
+	} else if err = pause(ctx, settling); err == nil {
+		// A broker that stops closes one connection after the other: before the pause
+		// another might still work.
+		_, err = connect(ctx, l.ping, l.retries, l.hooks)
+	}
+	if err != nil {
+		if errors.Is(err, transport.ErrGaveUp) && l.hooks.GaveUp != nil {
+			l.hooks.GaveUp(err)
+		}
+		return false
+	}
+	if l.hooks.Restored != nil {
+		l.hooks.Restored()
+	}
+	l.mu.Lock()
+	l.rise()
+	l.mu.Unlock()
+	return true
 }
 
 // check asks once.

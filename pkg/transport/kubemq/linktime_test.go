@@ -32,7 +32,7 @@ func TestHeartbeatNoticesLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var record recorder
 		var away switchable
-		l := newLink(away.ping, away.dropped, record.hooks())
+		l := newLink(away.ping, away.dropped, 0, record.hooks())
 		require.NoError(t, l.start(t.Context()))
 		lost := l.lost()
 		<-time.After(10 * heartbeat)
@@ -60,10 +60,10 @@ func TestReconnectWaits(t *testing.T) {
 		var at []time.Time
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		err := connect(ctx, func(context.Context) error {
+		_, err := connect(ctx, func(context.Context) error {
 			at = append(at, time.Now())
 			return errors.New("away")
-		}, (&recorder{}).hooks())
+		}, 0, (&recorder{}).hooks())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "away")
 		require.Greater(t, len(at), 3600/8)

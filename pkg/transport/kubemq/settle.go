@@ -131,6 +131,7 @@ func (s *stream) barrier(transaction string) error {
 	if err != nil {
 		return err
 	}
+	defer time.AfterFunc(suspectAfter, s.client.suspect).Stop()
 	timer := time.NewTimer(barrierTimeout)
 	defer timer.Stop()
 	select {

@@ -119,7 +119,11 @@ func (s *stream) send(request *pb.QueuesDownstreamRequest, receive func(*pb.Queu
 	s.expected[request.RequestID] = receive
 	s.mu.Unlock()
 	request.ClientID = s.client.id
-	if err := s.rpc.Send(request); err != nil {
+	// A peer that reads nothing stops Send when the buffers in between are full.
+	impatient := time.AfterFunc(sendTimeout, func() { s.cancel(fmt.Errorf("kubemq: send on a stream: %w", errSilent)) })
+	err := s.rpc.Send(request)
+	impatient.Stop()
+	if err != nil {
 		return s.endAfter(err)
 	}
 	return nil
@@ -180,6 +184,7 @@ func (s *stream) ask(get *pb.QueuesDownstreamRequest) (*getting, error) {
 // answer waits for it. A server that owes it for too long is given up with the
 // whole stream, because messages may come with the answer.
 func (g *getting) answer() (*pb.QueuesDownstreamResponse, error) {
+	defer time.AfterFunc(g.wait+suspectAfter, g.stream.client.suspect).Stop()
 	timer := time.NewTimer(g.wait + answerMargin)
 	defer timer.Stop()
 	select {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -62,9 +64,9 @@ func New(config Config) (*Transport, error) {
 		}
 		*client = made
 	}
-	t.link = newLink(t.events.ping, t.events.dropped, config.Hooks)
+	t.link = newLink(t.ping, t.events.dropped, config.Retries, config.Hooks)
 	for _, client := range t.clients() {
-		client.lost = t.link.fail
+		client.lost, client.overdue = t.link.fail, t.link.doubt
 	}
 	t.maxDelaySeconds.Store(int64(config.MaxDelay / time.Second))
 	t.maxExpiry.Store(math.MaxInt32)
@@ -72,30 +74,44 @@ func New(config Config) (*Transport, error) {
 }
 
 // Start returns once the broker has answered and it is known how to take messages
-// from it. It keeps trying until ctx ends, unless the broker refuses the token.
+// from it. It keeps trying until ctx ends, unless the broker refuses the token or
+// Config.StartRetries are used up (transport.ErrGaveUp).
 func (t *Transport) Start(ctx context.Context) error {
-	waits := newBackOff()
-	for attempt := 1; ; attempt++ {
-		if err := connect(ctx, t.events.ping, t.config.Hooks); err != nil {
-			return err
-		}
-		strategy, reason, err := t.chooseStrategy(ctx)
-		if err == nil {
-			t.traits = strategy.traits()
-			t.note("strategy %s: %s", strategy, reason)
-			return t.link.start(ctx)
-		}
-		if refused(err) {
-			return fmt.Errorf("kubemq: start: %w", err)
-		}
-		wait := waits.NextBackOff()
-		if t.config.Hooks.Retrying != nil {
-			t.config.Hooks.Retrying(err, attempt, wait)
-		}
-		if pause(ctx, wait) != nil {
-			return fmt.Errorf("kubemq: start: %w", err)
-		}
+	tries, err := connect(ctx, t.begin, t.config.StartRetries, t.config.Hooks)
+	if err != nil {
+		return err
 	}
+	if tries > 1 && t.config.Hooks.Restored != nil {
+		t.config.Hooks.Restored()
+	}
+	return t.link.start(ctx)
+}
+
+// begin is one attempt to start.
+func (t *Transport) begin(ctx context.Context) error {
+	if err := t.ping(ctx); err != nil {
+		return err
+	}
+	strategy, reason, err := t.chooseStrategy(ctx)
+	if refused(err) {
+		return finalError{fmt.Errorf("kubemq: start: %w", err)}
+	}
+	if err != nil {
+		return err
+	}
+	t.traits = strategy.traits()
+	t.note("strategy %s: %s", strategy, reason)
+	return nil
+}
+
+// ping asks over each connection: one can be dead while the others work, and only
+// who asks notices that.
+func (t *Transport) ping(ctx context.Context) error {
+	var all errgroup.Group
+	for _, client := range t.clients() {
+		all.Go(func() error { return client.ping(ctx) })
+	}
+	return all.Wait()
 }
 
 // chooseStrategy is what is configured, or what a probe finds.

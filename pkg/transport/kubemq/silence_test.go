@@ -1,0 +1,127 @@
+package kubemq
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lovage-project/lovage/pkg/broker"
+	"github.com/lovage-project/lovage/pkg/transport"
+	"github.com/lovage-project/lovage/pkg/transport/transporttest"
+)
+
+// impatient notices a silent peer after a second.
+func impatient(address string, hooks transport.Hooks) Config {
+	return Config{Address: address, KeepaliveTimeout: time.Second, ConnectTimeout: time.Second, Hooks: hooks}
+}
+
+// TestPeerThatVanished: connections that look well and are dead are made anew, and
+// whoever waits on them goes on.
+func TestPeerThatVanished(t *testing.T) {
+	t.Parallel()
+	server := startBroker(t, broker.Config{})
+	proxy := transporttest.NewProxy(t, server.addr())
+	var record recorder
+	tr := started(t, impatient(proxy.Addr(), record.hooks()))
+	c := opened(t, tr, "q")
+	heard := make(chan string, 100)
+	subscription, err := tr.Subscribe(t.Context(), "c", func(body []byte) { heard <- string(body) })
+	require.NoError(t, err)
+	defer func() { require.NoError(t, subscription.Close()) }()
+	var receiving sync.WaitGroup
+	var got []transport.Delivery
+	receiving.Go(func() { got = received(t, c, 1) })
+
+	proxy.Vanish()
+	within(t, func() bool { return record.has("lost", "restored") }, "restored")
+	require.NoError(t, tr.Publish(t.Context(), "q", transport.Outgoing{Body: []byte("x")}))
+	receiving.Wait()
+	require.NoError(t, got[0].Ack(t.Context()))
+	within(t, func() bool {
+		require.NoError(t, tr.Broadcast(t.Context(), "c", []byte("anyone?")))
+		return len(heard) > 0
+	}, "the subscription is back")
+}
+
+// TestPublishToAPeerThatVanished: a client without a link, as for results, comes
+// back within one call's time.
+func TestPublishToAPeerThatVanished(t *testing.T) {
+	t.Parallel()
+	server := startBroker(t, broker.Config{})
+	proxy := transporttest.NewProxy(t, server.addr())
+	client, err := NewClient(impatient(proxy.Addr(), transport.Hooks{}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	require.NoError(t, client.Connect(t.Context(), nil))
+	proxy.Vanish()
+	require.NoError(t, client.Send(t.Context(), newMessage("q", transport.Outgoing{Body: []byte("x")})))
+	require.Equal(t, 2, proxy.Accepted())
+}
+
+// TestBlackHole: what a network held back for longer than the patience is not
+// lost, and the worker comes back by itself.
+func TestBlackHole(t *testing.T) {
+	t.Parallel()
+	server := startBroker(t, broker.Config{})
+	proxy := transporttest.NewProxy(t, server.addr())
+	var record recorder
+	tr := started(t, impatient(proxy.Addr(), record.hooks()))
+	c := opened(t, tr, "q")
+	var receiving sync.WaitGroup
+	var got []transport.Delivery
+	receiving.Go(func() { got = received(t, c, 1) })
+	proxy.Freeze()
+	within(t, func() bool { return record.has("lost", "retrying", "retrying") }, "lost")
+	proxy.Thaw()
+	require.NoError(t, tr.Publish(t.Context(), "q", transport.Outgoing{Body: []byte("x")}))
+	receiving.Wait()
+	require.NoError(t, got[0].Ack(t.Context()))
+	within(t, func() bool { return record.has("restored") }, "restored")
+}
+
+// TestSlowIsNotSilent: an answer that takes long on a connection that gives others
+// doesn't cost the connection.
+func TestSlowIsNotSilent(t *testing.T) {
+	t.Parallel()
+	l := newLine(nil, time.Minute)
+	begun := time.Now()
+	l.answered()
+	l.unanswered(begun)
+	require.True(t, l.state.since.IsZero(), "something was heard after the call was sent")
+}
+
+// TestGivesUp: when the attempts are used up, and not before.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		start, later int
+		tries        int
+	}{
+		"not at all":  {-1, -1, 1},
+		"three times": {3, 3, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr, err := New(Config{Address: "127.0.0.1:1", StartRetries: c.start})
+			require.NoError(t, err)
+			err = tr.Start(t.Context())
+			require.ErrorIs(t, err, transport.ErrGaveUp)
+			require.ErrorContains(t, err, "refused", "the reason is there")
+			require.NoError(t, tr.Stop())
+
+			server := startBroker(t, broker.Config{})
+			var record recorder
+			hooks := record.hooks()
+			gaveUp := make(chan error, 1)
+			hooks.GaveUp = func(err error) { gaveUp <- err }
+			started(t, Config{Address: server.addr(), Retries: c.later, Hooks: hooks})
+			server.stop(t)
+			require.ErrorIs(t, <-gaveUp, transport.ErrGaveUp)
+			record.mu.Lock()
+			defer record.mu.Unlock()
+			require.Len(t, record.calls, c.tries, "lost, then the attempts but the last")
+		})
+	}
+}
