@@ -32,6 +32,7 @@ func (w *Worker) settle(j *job) {
 	}
 	w.callHooks(j)
 	w.settleMessage(j, decision.Settle)
+	w.observe(TaskEnded{Request: j.request})
 }
 
 // store stores the outcome and decides what that means for the message.
