@@ -146,8 +146,16 @@ func (l *Log) operation(event worker.Event) {
 	case worker.FetchFailed:
 		l.logger.Error(fmt.Sprintf("Can't consume from %s: %v", e.Queue, e.Err), zap.String("queue", e.Queue))
 	case worker.HookPanicked:
-		l.task(zapcore.ErrorLevel, e.Request, "A hook of task %s panicked: %v", nameOf(e.Request), e.Err)
+		l.hookPanicked(e)
 	}
+}
+
+func (l *Log) hookPanicked(e worker.HookPanicked) {
+	if e.Request == nil {
+		l.logger.Error(fmt.Sprintf("A hook panicked: %v", e.Err))
+		return
+	}
+	l.task(zapcore.ErrorLevel, e.Request, "A hook of task %s panicked: %v", nameOf(e.Request), e.Err)
 }
 
 // TransportHooks writes one line for each change of the connection.

@@ -38,6 +38,22 @@ type Options struct {
 	// (Task.default_retry_delay). 180 s where the task doesn't say; 0 is at once.
 	DefaultRetryDelay time.Duration
 
+	// AutoRetryFor and DontAutoRetryFor are the errors that are retried without
+	// being asked, and those that are not (Task.autoretry_for,
+	// Task.dont_autoretry_for).
+	AutoRetryFor, DontAutoRetryFor []ErrorMatcher
+	// AutoRetryOptions are for each automatic retry (Task.retry_kwargs).
+	AutoRetryOptions []RetryOption
+	// RetryBackoff is the first wait in seconds of automatic retries that wait ever
+	// longer, 0 for the same wait each time (Task.retry_backoff).
+	RetryBackoff int
+	// RetryBackoffMax bounds that wait (Task.retry_backoff_max). 600 s where the task
+	// doesn't say.
+	RetryBackoffMax time.Duration
+	// RetryJitter makes the wait random (Task.retry_jitter). On where the task doesn't
+	// say.
+	RetryJitter bool
+
 	// IgnoreResult stores no result (Task.ignore_result). A message may say
 	// otherwise.
 	IgnoreResult *bool
@@ -57,6 +73,11 @@ type Options struct {
 	// TimeLimit and SoftTimeLimit are the hard and the soft limit of the handler's
 	// run time (Task.time_limit, Task.soft_time_limit).
 	TimeLimit, SoftTimeLimit time.Duration
+
+	// hooks are the task's own, see Task.Hooks.
+	hooks Hooks
+	// random is a number from 0 to n-1, for the jitter; nil is math/rand's.
+	random func(n int64) int64
 }
 
 // Expected tells whether err is one of Throws, by errors.Is.
@@ -74,7 +95,10 @@ func (o Options) Expected(err error) bool {
 type Option func(*Options) error
 
 func applyOptions(options []Option) (Options, error) {
-	o := Options{MaxRetries: defaultMaxRetries, DefaultRetryDelay: defaultRetryDelay}
+	o := Options{
+		MaxRetries: defaultMaxRetries, DefaultRetryDelay: defaultRetryDelay,
+		RetryBackoffMax: defaultRetryBackoffMax, RetryJitter: true,
+	}
 	for _, option := range options {
 		if err := option(&o); err != nil {
 			return Options{}, err

@@ -20,7 +20,9 @@ func optionsOf(t *testing.T, options ...tasks.Option) tasks.Options {
 }
 
 func TestOptionDefaultsAreCelerys(t *testing.T) {
-	require.Equal(t, tasks.Options{MaxRetries: 3, DefaultRetryDelay: 180 * time.Second}, optionsOf(t))
+	require.Equal(t, tasks.Options{
+		MaxRetries: 3, DefaultRetryDelay: 180 * time.Second, RetryBackoffMax: 600 * time.Second, RetryJitter: true,
+	}, optionsOf(t))
 }
 
 func TestOptions(t *testing.T) {
@@ -28,12 +30,14 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, tasks.Options{
 		AcksLate: &yes, AcksOnFailure: &no, AcksOnTimeout: &no, RejectOnWorkerLost: &yes,
 		MaxRetries: tasks.RetryLimitless, DefaultRetryDelay: 0,
+		RetryBackoff: 2, RetryBackoffMax: time.Hour, RetryJitter: false,
 		IgnoreResult: &yes, StoreErrorsEvenIfIgnored: &yes, TrackStarted: &no,
 		Serializer: "msgpack", Throws: []error{io.EOF},
 		TimeLimit: time.Minute, SoftTimeLimit: time.Second,
 	}, optionsOf(t,
 		tasks.AcksLate(), tasks.AcksOnFailure(false), tasks.AcksOnTimeout(false), tasks.RejectOnWorkerLost(true),
 		tasks.RetryForever(), tasks.DefaultRetryDelay(0),
+		tasks.RetryBackoff(2), tasks.RetryBackoffMax(time.Hour), tasks.RetryJitter(false),
 		tasks.IgnoreResult(), tasks.StoreErrorsEvenIfIgnored(), tasks.TrackStarted(false),
 		tasks.Serializer("msgpack"), tasks.Throws(io.EOF),
 		tasks.TimeLimit(time.Minute), tasks.SoftTimeLimit(time.Second)))

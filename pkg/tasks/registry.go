@@ -100,7 +100,7 @@ func (r *Registry) add(name string, handler HandlerFunc, options []Option) {
 		return
 	}
 	task := &Task{name: name, options: effective}
-	task.chain = sync.OnceValue(func() HandlerFunc { return r.wrap(task, handler) })
+	task.chain = sync.OnceValue(func() HandlerFunc { return r.wrap(task, task.autoRetry(handler)) })
 
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ func TestRegistryMistakes(t *testing.T) {
 		"throws":     {func(r *tasks.Registry) { tasks.HandleArguments(r, "t", nothing, tasks.Throws(nil)) }, `tasks: can't register "t": Throws: an error is nil`},
 		"flag":       {func(r *tasks.Registry) { tasks.HandleArguments(r, "t", nothing, tasks.AcksLate(true, false)) }, `tasks: can't register "t": an option takes one bool at most, not 2`},
 		"middleware": {func(r *tasks.Registry) { r.Use(nil) }, "tasks: middleware is nil"},
-		"hook":       {func(r *tasks.Registry) { r.AddHook("no hook") }, "tasks: a hook has none of the methods OnSuccess, OnFailure and OnRetry"},
+		"hook":       {func(r *tasks.Registry) { r.AddHook("no hook") }, "tasks: a hook has none of the methods of a hook, such as OnFailure"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

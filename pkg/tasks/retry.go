@@ -24,8 +24,9 @@ var ErrNoRequest = errors.New("tasks: Task can be retried, but no worker is ther
 //	return nil, tasks.Retry(ctx, err, tasks.Countdown(30*time.Second))
 //
 // The wait is the task's DefaultRetryDelay unless an option sets it. When the
-// retries are used up the error is an *ExhaustedError instead. Outside a worker,
-// where ctx has no request, it is the cause itself, or ErrNoRequest.
+// retries are used up the error is an *ExhaustedError instead; an option out of
+// range makes it ErrRetryOption. Outside a worker, where ctx has no request, it is
+// the cause itself, or ErrNoRequest.
 func Retry(ctx context.Context, cause error, options ...RetryOption) error {
 	request, ok := RequestFrom(ctx)
 	if !ok {
@@ -37,6 +38,10 @@ func Retry(ctx context.Context, cause error, options ...RetryOption) error {
 	plan := retryPlan{retry: RetryError{Cause: cause, Countdown: retryDelay(ctx)}, limit: request.MaxRetries}
 	for _, option := range options {
 		option(&plan)
+	}
+	if plan.mistake != "" {
+		err := fmt.Errorf("%w: %s[%s]: %s", ErrRetryOption, request.Task, request.ID, plan.mistake)
+		return WithPythonClass(err, builtins, "ValueError")
 	}
 	if plan.limit >= 0 && request.Retries+1 > plan.limit {
 		return plan.exhausted(request)
@@ -55,44 +60,12 @@ func retryDelay(ctx context.Context) time.Duration {
 type retryPlan struct {
 	retry RetryError
 	limit int
+	// mistake is what is wrong with the options.
+	mistake string
 }
 
-// RetryOption changes one retry.
-type RetryOption func(*retryPlan)
-
-// Countdown sets how long to wait; 0 or less is at once. Of Countdown and ETA the
-// last one counts.
-func Countdown(d time.Duration) RetryOption {
-	return func(p *retryPlan) { p.retry.Countdown, p.retry.ETA = max(d, 0), time.Time{} }
-}
-
-// ETA sets when to run again.
-func ETA(t time.Time) RetryOption {
-	return func(p *retryPlan) { p.retry.Countdown, p.retry.ETA = 0, t }
-}
-
-// RetryArgs replaces the positional arguments for the next run.
-func RetryArgs(args ...any) RetryOption {
-	return func(p *retryPlan) { p.retry.Args = append([]any{}, args...) }
-}
-
-// RetryKwargs replaces the keyword arguments for the next run; nil is none.
-func RetryKwargs(kwargs map[string]any) RetryOption {
-	return func(p *retryPlan) {
-		if kwargs == nil {
-			kwargs = map[string]any{}
-		}
-		p.retry.Kwargs = kwargs
-	}
-}
-
-// MaxRetriesFor replaces the task's limit for this decision (retry's max_retries
-// argument); RetryLimitless is no limit.
-func MaxRetriesFor(n int) RetryOption {
-	return func(p *retryPlan) { p.limit = n }
-}
-
-// RetryError ends a task that is to run again; Retry makes it.
+// RetryError ends a task that is to run again; Retry makes it. A middleware may
+// change the one that its next handler has returned, for example to set a header.
 type RetryError struct {
 	// Cause is why, nil if the handler didn't say.
 	Cause error
@@ -104,6 +77,15 @@ type RetryError struct {
 	// Args and Kwargs replace the request's for the next run; nil keeps them.
 	Args   []any
 	Kwargs map[string]any
+	// Queue is where the message goes, "" for the queue it came from.
+	Queue string
+	// Priority, if not nil, replaces the message's, 0 to 9.
+	Priority *int
+	// Headers are set on the message, in place of its custom headers of the same
+	// name; nil keeps all.
+	Headers map[string]any
+	// Automatic tells that AutoRetryFor has asked for it, and not the handler.
+	Automatic bool
 }
 
 // Error tells when and why.

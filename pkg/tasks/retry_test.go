@@ -62,6 +62,9 @@ func TestRetryOptions(t *testing.T) {
 		"no args":          {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryArgs()}, tasks.RetryError{Args: []any{}}},
 		"kwargs":           {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryKwargs(map[string]any{"a": 1})}, tasks.RetryError{Kwargs: map[string]any{"a": 1}}},
 		"no kwargs":        {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryKwargs(nil)}, tasks.RetryError{Kwargs: map[string]any{}}},
+		"queue":            {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryQueue("slow")}, tasks.RetryError{Queue: "slow"}},
+		"priority":         {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryPriority(9)}, tasks.RetryError{Priority: new(9)}},
+		"headers":          {[]tasks.RetryOption{tasks.Countdown(0), tasks.RetryHeaders(map[string]any{"a": 1, "b": 2}), tasks.RetryHeaders(map[string]any{"a": 3})}, tasks.RetryError{Headers: map[string]any{"a": 3, "b": 2}}},
 		"limit for once":   {[]tasks.RetryOption{tasks.Countdown(0), tasks.MaxRetriesFor(4)}, tasks.RetryError{}},
 		"no limit for now": {[]tasks.RetryOption{tasks.Countdown(0), tasks.MaxRetriesFor(tasks.RetryLimitless)}, tasks.RetryError{}},
 	}
@@ -73,6 +76,22 @@ func TestRetryOptions(t *testing.T) {
 			}
 			require.Equal(t, &c.want, requireRetry(t, tasks.Retry(inWorker(t, 3, limit), nil, c.options...)))
 		})
+	}
+}
+
+// TestRetryOptionMistakes: the task fails with what was wrong, whatever the cause.
+func TestRetryOptionMistakes(t *testing.T) {
+	for want, option := range map[string]tasks.RetryOption{
+		"RetryQueue: the name is empty":                  tasks.RetryQueue(""),
+		"RetryPriority(10): the priority must be 0 to 9": tasks.RetryPriority(10),
+		"RetryPriority(-1): the priority must be 0 to 9": tasks.RetryPriority(-1),
+	} {
+		err := tasks.Retry(inWorker(t, 0, 3), io.EOF, option)
+		require.ErrorIs(t, err, tasks.ErrRetryOption)
+		require.EqualError(t, err, "tasks: invalid option of Retry: proj.work[4711]: "+want)
+		require.Equal(t, "ValueError", tasks.ExceptionOf(err).Type)
+		_, decided := tasks.OutcomeOf(err)
+		require.False(t, decided)
 	}
 }
 

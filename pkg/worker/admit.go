@@ -104,6 +104,7 @@ func (w *Worker) receive(j *job) {
 	if !j.received {
 		j.received = true
 		w.observe(TaskReceived{Request: j.request})
+		w.callReceivedHooks(j)
 	}
 }
 

@@ -29,6 +29,7 @@ type job struct {
 	mayBeStored bool
 
 	// run
+	prerun  bool // the prerun hooks were called, the postrun hooks were not
 	started time.Time
 	runtime time.Duration
 	value   any   // what is stored for a success

@@ -135,7 +135,8 @@ type (
 		Queue string
 		Err   error
 	}
-	// HookPanicked means: a user's hook panicked; the task is not affected.
+	// HookPanicked means: a user's hook panicked; the task is not affected. Request is
+	// nil where the hook was called for a message that is no task.
 	HookPanicked struct {
 		Request *tasks.Request
 		Err     error

@@ -63,6 +63,7 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	})
 	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
 	w.observe(event)
+	w.callUnknownHooks(err.Task, err.ID, queue)
 }
 
 // storeRefusal stores the failure of a message that is refused, if it has an id
@@ -81,6 +82,7 @@ func (w *Worker) unprocessable(j *job, err error) {
 	reason := reasonOf(err)
 	kept := w.keep(j, w.options.unprocessableQueue(j.delivery.Queue()), reason, err)
 	w.observe(MessageUnprocessable{Queue: j.delivery.Queue(), KeptIn: kept, Reason: reason, Err: err})
+	w.callUnprocessableHooks(j.delivery.Queue(), reason, err)
 }
 
 // keep moves the raw message to a queue, or drops it where there is none. It

@@ -24,6 +24,7 @@ func (w *Worker) run(j *job) bool {
 		}
 	}
 	w.observe(TaskStarted{Request: j.request})
+	w.callPrerunHooks(j)
 	if w.trackStarted(j) {
 		w.storeStarted(j)
 	}

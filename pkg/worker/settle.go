@@ -30,7 +30,7 @@ func (w *Worker) settle(j *job) {
 	if j.outcome == acks.Ignore {
 		w.observe(TaskIgnored{Request: j.request, Reason: reasonText(j.err)})
 	}
-	w.callHooks(j)
+	w.callHooks(j, decision)
 	w.settleMessage(j, decision.Settle)
 	w.observe(TaskEnded{Request: j.request})
 }
@@ -136,25 +136,6 @@ func (w *Worker) tell(j *job, event acks.Event) {
 		w.observe(TaskRejected{
 			Request: j.request, Requeue: event == acks.RejectedRequeue, Reason: reasonText(j.err),
 		})
-	}
-}
-
-// callHooks calls what the user registered for the end of a task.
-func (w *Worker) callHooks(j *job) {
-	ctx := tasks.WithRequest(context.WithoutCancel(w.workContext), j.request)
-	hooks := w.registry.Hooks()
-	var panicked error
-	switch j.outcome {
-	case acks.Success:
-		panicked = hooks.Success(ctx, j.request, j.value)
-	case acks.Failure, acks.EncodeFailure, acks.Reject, acks.RetryUnpublished, acks.WorkerLost:
-		panicked = hooks.Failure(ctx, j.request, j.err)
-	case acks.Retry:
-		panicked = hooks.Retry(ctx, j.request, retryOf(j))
-	default: // no hook for the others, as in Celery
-	}
-	if panicked != nil {
-		w.observe(HookPanicked{Request: j.request, Err: panicked})
 	}
 }
 
