@@ -48,7 +48,8 @@ func TestDefaults(t *testing.T) {
 			Listen: "127.0.0.1:50000", DataDir: "lovage-data", Sync: true,
 			MaxDelay: 24 * time.Hour, MaxExpiration: 24 * time.Hour,
 		},
-		Log: Log{Format: "console", Level: "info"},
+		Log:    Log{Format: "console", Level: "info"},
+		Sentry: Sentry{SampleRate: 1, IgnoreErrors: []string{}, ShutdownTimeout: 2 * time.Second},
 	}
 	want.values = settings.values
 	require.Equal(t, want, settings)
