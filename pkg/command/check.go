@@ -31,6 +31,9 @@ func (p *program) check(settings *config.Settings) error {
 	if err := checkNames(settings.Worker); err != nil {
 		return err
 	}
+	if err := checkSentry(settings.Sentry); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n",
 		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()))
 	return err

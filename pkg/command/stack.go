@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/getsentry/sentry-go"
 	"go.uber.org/zap"
 
 	"github.com/lovage-project/lovage/pkg/broker"
@@ -62,7 +60,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
-	observers, err := s.observers(logger)
+	observers, err := p.startSentry(s, settings.Sentry)
 	if err != nil {
 		return nil, err
 	}
@@ -195,27 +193,4 @@ func (s *stack) startHealth(ctx context.Context, address string) error {
 		return health.Stop(ctx)
 	})
 	return nil
-}
-
-// sentryVariable is where every Sentry SDK looks for its DSN. It is not a
-// setting, so it is in no configuration that is shown.
-const sentryVariable = "SENTRY_DSN"
-
-// observers are those that the environment asks for.
-func (s *stack) observers(logger *zap.Logger) ([]worker.Observer, error) {
-	dsn := os.Getenv(sentryVariable)
-	if dsn == "" {
-		return nil, nil
-	}
-	reporter, err := observe.NewSentry(sentry.ClientOptions{Dsn: dsn, Release: "lovage@" + Version})
-	if err != nil {
-		return nil, err
-	}
-	s.stops = append(s.stops, func() error {
-		if !reporter.Close(stopPatience) {
-			logger.Warn("Sentry did not take all reports in time")
-		}
-		return nil
-	})
-	return []worker.Observer{reporter}, nil
 }
