@@ -66,7 +66,7 @@ func TestSentryThatTakesNothingIsToldAtTheEnd(t *testing.T) {
 	<-envelopes
 	s.signal(syscall.SIGTERM)
 	require.Equal(t, exitOK, s.exitCode(), "that is no failure of the worker")
-	require.Contains(t, s.log.String(), "Sentry did not take everything: 1 requests failed")
+	require.Contains(t, s.log.String(), "Sentry did not take everything: requests that failed: 1")
 	require.NotContains(t, s.log.String(), "hush")
 }
 

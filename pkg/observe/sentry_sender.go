@@ -27,7 +27,7 @@ type SentryUnsentError struct {
 func (e *SentryUnsentError) Error() string {
 	text := "observe: Sentry did not take everything"
 	if e.Failed > 0 {
-		text += fmt.Sprintf(": %d requests failed", e.Failed)
+		text += fmt.Sprintf(": requests that failed: %d", e.Failed)
 	}
 	if e.TimedOut {
 		text += fmt.Sprintf(": some were still waiting after %v", e.Timeout)

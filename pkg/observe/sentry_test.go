@@ -263,15 +263,18 @@ func TestSentryTellsWhatItCouldNotSend(t *testing.T) {
 	require.ErrorAs(t, r.Close(10*time.Second), &unsent)
 	require.EqualValues(t, 1, unsent.Failed)
 	require.False(t, unsent.TimedOut)
-	require.Contains(t, unsent.Error(), "1 requests failed")
+	require.Contains(t, unsent.Error(), "requests that failed: 1")
 }
 
 // TestSentryCloseIsBounded: a server that takes the request and never answers must
 // not hold up the end. The SDK alone would wait for it half a minute.
 func TestSentryCloseIsBounded(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
+	arrived, release := make(chan struct{}, 1), make(chan struct{})
 	server := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(arrived)
+		select {
+		case arrived <- struct{}{}:
+		default:
+		}
 		<-release
 	})
 	r := startReporting(t, nil)
