@@ -38,6 +38,7 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		},
 		UnprocessableQueue: w.UnprocessableQueue, DeadLetterQueue: w.DeadLetterQueue,
 		UnknownTask: worker.UnknownTask(w.UnknownTask), UnknownAttempts: w.UnknownTaskAttempts,
+		RetryCountdownMax: w.RetryCountdownMax,
 	}, nil
 }
 

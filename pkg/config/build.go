@@ -86,6 +86,7 @@ func (b *builder) worker() Worker {
 		UnprocessableQueue:  get[string](v, "unprocessable_queue"),
 		UnknownTask:         get[string](v, "unknown_task"),
 		UnknownTaskAttempts: get[int](v, "unknown_task_attempts"),
+		RetryCountdownMax:   get[time.Duration](v, "retry_countdown_max"),
 	}
 	if w.Concurrency == 0 {
 		w.Concurrency = runtime.GOMAXPROCS(0) // knows the container's share of the CPUs

@@ -41,6 +41,7 @@ func TestDefaults(t *testing.T) {
 			TaskSerializer: "json", TaskProtocol: 2, Timezone: time.UTC,
 			Limits:             Limits{Envelope: 100 << 20, Body: 64 << 20, Depth: 200, Items: 5_000_000},
 			UnprocessableQueue: "%s.unprocessable", UnknownTask: "reject", UnknownTaskAttempts: 10,
+			RetryCountdownMax: 24 * time.Hour,
 		},
 		Broker:  Broker{Consume: kubemq, Publish: kubemq},
 		Results: Results{Backend: BackendDisabled, Expires: 24 * time.Hour},

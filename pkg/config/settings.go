@@ -60,6 +60,8 @@ type Worker struct {
 	// that requeue allows.
 	UnknownTask         string
 	UnknownTaskAttempts int
+	// RetryCountdownMax is the longest wait of a retry, 0 = no limit.
+	RetryCountdownMax time.Duration
 	// MaxAttempts caps the deliveries of one message, 0 = no cap; where it is set,
 	// so is DeadLetterQueue.
 	MaxAttempts int

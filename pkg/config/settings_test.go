@@ -73,6 +73,7 @@ func arrivals() map[string]arrival {
 		"hostname":               {"hostname: w1@%n", func(s *Settings) any { return s.Worker.Hostname }, "w1@%n"},
 		"unprocessable_queue":    {"unprocessable_queue: bad", func(s *Settings) any { return s.Worker.UnprocessableQueue }, "bad"},
 		"unknown_task":           {"unknown_task: requeue", func(s *Settings) any { return s.Worker.UnknownTask }, "requeue"},
+		"retry_countdown_max":    {"retry_countdown_max: 3600", func(s *Settings) any { return s.Worker.RetryCountdownMax }, time.Hour},
 		"unknown_task_attempts":  {"unknown_task_attempts: 3", func(s *Settings) any { return s.Worker.UnknownTaskAttempts }, 3},
 		"max_attempts":           {"max_attempts: 3" + withLetters, func(s *Settings) any { return s.Worker.MaxAttempts }, 3},
 		"dead_letter_queue":      {withLetters, func(s *Settings) any { return s.Worker.DeadLetterQueue }, "dlq"},

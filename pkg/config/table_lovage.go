@@ -16,6 +16,8 @@ func lovageTable() []Setting {
 			Doc: "Messages of tasks that aren't registered here: reject stores a failure, requeue hands them to other workers."},
 		{Name: "unknown_task_attempts", Kind: Int, Range: between(1, 1024), Default: "10",
 			Doc: "With unknown_task: requeue, how many deliveries before the message is rejected."},
+		{Name: "retry_countdown_max", Kind: Seconds, Range: between(0, 31_536_000), Default: "86400",
+			Doc: "Longest wait of a retry; one that asks for more waits so long, with a warning. 0 = no limit."},
 		{Name: "dead_letter_queue", Kind: Text, Default: `""`,
 			Doc: "Where rejected messages go; \"\" drops them, as Celery does."},
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,7 +19,11 @@ import (
 )
 
 // Log is an observer that writes Celery's log lines.
-type Log struct{ logger *zap.Logger }
+type Log struct {
+	logger *zap.Logger
+	// bounded are the tasks whose retries were said to wait too long.
+	bounded sync.Map
+}
 
 // NewLog makes an observer that writes to logger.
 func NewLog(logger *zap.Logger) *Log { return &Log{logger: logger} }
@@ -28,7 +33,7 @@ func (l *Log) Observe(event worker.Event) {
 	switch e := event.(type) {
 	case worker.TaskReceived, worker.TaskPostponed, worker.TaskStarted:
 		l.beginning(e)
-	case worker.TaskSucceeded, worker.TaskFailed, worker.TaskRetried, worker.TaskIgnored, worker.TaskRejected,
+	case worker.TaskSucceeded, worker.TaskFailed, worker.TaskRetried, worker.RetryBounded, worker.TaskIgnored, worker.TaskRejected,
 		worker.TaskRevoked, worker.TaskCancelled:
 		l.end(e)
 	case worker.TaskUnknown:
@@ -60,6 +65,8 @@ func (l *Log) end(event worker.Event) {
 		l.failed(e)
 	case worker.TaskRetried:
 		l.task(zapcore.InfoLevel, e.Request, "Task %s retry: %s", nameOf(e.Request), retryText(e))
+	case worker.RetryBounded:
+		l.retryBounded(e)
 	case worker.TaskIgnored:
 		l.task(zapcore.InfoLevel, e.Request, "Task %s ignored", nameOf(e.Request))
 	case worker.TaskRejected:
@@ -87,6 +94,16 @@ func (l *Log) failed(e worker.TaskFailed) {
 		args = append(args, strings.TrimRight(e.Traceback, "\n"))
 	}
 	l.task(level, e.Request, text, args...)
+}
+
+// retryBounded warns once for each task: a backoff that has run away would say it
+// with every retry.
+func (l *Log) retryBounded(e worker.RetryBounded) {
+	if _, warned := l.bounded.LoadOrStore(e.Request.Task, true); warned {
+		return
+	}
+	l.task(zapcore.WarnLevel, e.Request, "Task %s asks to be retried in %ss, it waits %ss (retry_countdown_max)",
+		nameOf(e.Request), seconds(e.Asked), seconds(e.Max))
 }
 
 func (l *Log) unknown(e worker.TaskUnknown) {

@@ -41,9 +41,15 @@ func TestLines(t *testing.T) {
 			worker.TaskRetried{Request: request(), Delay: 300 * time.Millisecond, Cause: tasks.NewPythonError("builtins", "KeyError", "missing")},
 			"INFO/MainProcess] Task proj.add[id] retry: Retry in 0.3s: KeyError('missing')",
 		},
-		"ignored":  {worker.TaskIgnored{Request: request()}, "INFO/MainProcess] Task proj.add[id] ignored"},
-		"rejected": {worker.TaskRejected{Request: request(), Reason: "bad"}, "INFO/MainProcess] Task proj.add[id] rejected: bad"},
-		"expired":  {worker.TaskRevoked{Request: request(), Expired: true}, "INFO/MainProcess] Discarding revoked task: proj.add[id] (expired)"},
+		"bounded": {
+			worker.RetryBounded{Request: request(), Asked: 25 * time.Hour, Max: 24 * time.Hour},
+			"WARNING/MainProcess] Task proj.add[id] asks to be retried in 90000s, it waits 86400s (retry_countdown_max)",
+		},
+		"hook":      {worker.HookPanicked{Request: request(), Err: errors.New("ouch")}, "ERROR/MainProcess] A hook of task proj.add[id] panicked: ouch"},
+		"free hook": {worker.HookPanicked{Err: errors.New("ouch")}, "ERROR/MainProcess] A hook panicked: ouch"},
+		"ignored":   {worker.TaskIgnored{Request: request()}, "INFO/MainProcess] Task proj.add[id] ignored"},
+		"rejected":  {worker.TaskRejected{Request: request(), Reason: "bad"}, "INFO/MainProcess] Task proj.add[id] rejected: bad"},
+		"expired":   {worker.TaskRevoked{Request: request(), Expired: true}, "INFO/MainProcess] Discarding revoked task: proj.add[id] (expired)"},
 		"unknown": {
 			worker.TaskUnknown{Task: "no.such", ID: "id", Queue: "q", KeptIn: "q.unprocessable"},
 			"ERROR/MainProcess] Received unregistered task of type 'no.such'. The message is kept in q.unprocessable. [id: id]",
@@ -81,6 +87,19 @@ func TestJSONLinesHaveFields(t *testing.T) {
 	require.Equal(t, "id", line["id"])
 	require.Equal(t, "INFO", line["level"])
 	require.Equal(t, "Task proj.add[id] received", line["message"])
+}
+
+// TestRunawayBackoffWarnsOnce: and once for each task.
+func TestRunawayBackoffWarnsOnce(t *testing.T) {
+	var out bytes.Buffer
+	logger, err := NewLogger(&out, Console, "info")
+	require.NoError(t, err)
+	log := NewLog(logger)
+	for range 3 {
+		log.Observe(worker.RetryBounded{Request: request()})
+		log.Observe(worker.RetryBounded{Request: &tasks.Request{Task: "proj.other"}})
+	}
+	require.Equal(t, 2, bytes.Count(out.Bytes(), []byte("retry_countdown_max")))
 }
 
 func TestLevelHidesLines(t *testing.T) {

@@ -129,7 +129,7 @@ func (m *Message) body1() any {
 	if next, ok := linkedChain(m.Chain); ok {
 		callbacks = append(callbacks[:len(callbacks):len(callbacks)], next)
 	}
-	return map[string]any{
+	body := map[string]any{
 		"task":        m.Task,
 		"id":          m.ID,
 		"args":        m.argsValue(),
@@ -146,6 +146,15 @@ func (m *Message) body1() any {
 		"taskset":     orNull(m.GroupID),
 		"chord":       m.chordValue(),
 	}
+	// No producer of protocol 1 sends these, but every reader takes them.
+	for name, value := range map[string]string{
+		"root_id": m.RootID, "parent_id": m.ParentID, "shadow": m.Shadow, "origin": m.Origin,
+	} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	return body
 }
 
 // linkedChain folds a chain, whose last element is the next step, into that step

@@ -169,15 +169,9 @@ func (d *jsonDecoder) object() (any, error) {
 }
 
 func (d *jsonDecoder) member(m map[string]any) error {
-	if d.space(); !d.skip('"') {
-		return d.fail("expecting property name enclosed in double quotes")
-	}
-	key, err := d.text()
+	key, err := d.key()
 	if err != nil {
 		return err
-	}
-	if d.space(); !d.skip(':') {
-		return d.fail("expecting ':' delimiter")
 	}
 	v, err := d.value()
 	if err != nil {
@@ -185,6 +179,21 @@ func (d *jsonDecoder) member(m map[string]any) error {
 	}
 	m[key] = v
 	return nil
+}
+
+// key reads a key and the colon after it.
+func (d *jsonDecoder) key() (string, error) {
+	if d.space(); !d.skip('"') {
+		return "", d.fail("expecting property name enclosed in double quotes")
+	}
+	key, err := d.text()
+	if err != nil {
+		return "", err
+	}
+	if d.space(); !d.skip(':') {
+		return "", d.fail("expecting ':' delimiter")
+	}
+	return key, nil
 }
 
 // number reads an integer exactly and a float to the nearest float64.

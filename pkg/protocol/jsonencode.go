@@ -48,6 +48,8 @@ func appendJSON(out []byte, v any, depth int) ([]byte, error) {
 		return appendJSONList(out, v, depth)
 	case map[string]any:
 		return appendJSONMap(out, v, depth)
+	case rawJSON:
+		return append(out, v...), nil
 	}
 	marker, value, err := typedForm(v)
 	if err != nil {

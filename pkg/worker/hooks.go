@@ -45,7 +45,7 @@ func callEventHooks(ctx context.Context, hooks tasks.Hooks, j *job, event acks.E
 	case acks.Failed:
 		return hooks.Failure(ctx, j.request, j.err)
 	case acks.Retried:
-		return hooks.Retry(ctx, j.request, retryOf(j))
+		return hooks.Retry(ctx, j.request, j.retry)
 	case acks.RevokedEvent:
 		return hooks.Revoked(ctx, j.request, j.outcome == acks.Expired)
 	case acks.RejectedForGood, acks.RejectedRequeue:

@@ -35,4 +35,6 @@ type job struct {
 	value   any   // what is stored for a success
 	err     error // what the handler returned
 	outcome acks.Outcome
+	// retry is what the handler asked for, in the bounds of the worker.
+	retry *tasks.RetryError
 }

@@ -67,6 +67,12 @@ type (
 		Delay   time.Duration
 		When    time.Time
 	}
+	// RetryBounded means: a retry that asked for a longer wait than
+	// Options.RetryCountdownMax gets that.
+	RetryBounded struct {
+		Request    *tasks.Request
+		Asked, Max time.Duration
+	}
 	// TaskIgnored means: the handler wants no result.
 	TaskIgnored struct {
 		Request *tasks.Request
@@ -152,6 +158,7 @@ func (TaskStarted) event()          {}
 func (TaskSucceeded) event()        {}
 func (TaskFailed) event()           {}
 func (TaskRetried) event()          {}
+func (RetryBounded) event()         {}
 func (TaskIgnored) event()          {}
 func (TaskRejected) event()         {}
 func (TaskRevoked) event()          {}

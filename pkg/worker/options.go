@@ -71,6 +71,10 @@ type Options struct {
 	UnknownTask     UnknownTask
 	UnknownAttempts int
 
+	// RetryCountdownMax is the longest wait of a retry: one that asks for more, by
+	// countdown or ETA, waits so long. 0 = no limit.
+	RetryCountdownMax time.Duration
+
 	// DeadLetterQueue is where rejected messages go; "" drops them, as Celery does
 	// where the broker has no dead-letter exchange.
 	DeadLetterQueue string
@@ -91,6 +95,7 @@ func DefaultOptions() Options {
 		UnprocessableQueue: "%s.unprocessable",
 		UnknownTask:        UnknownReject,
 		UnknownAttempts:    10,
+		RetryCountdownMax:  24 * time.Hour,
 	}
 }
 
@@ -106,6 +111,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: task_protocol is %d, 1 and 2 are allowed", ErrOptions, o.TaskProtocol)
 	case o.UnknownTask != UnknownReject && o.UnknownTask != UnknownRequeue:
 		return fmt.Errorf("%w: unknown_task is %q, %q and %q are allowed", ErrOptions, o.UnknownTask, UnknownReject, UnknownRequeue)
+	case o.RetryCountdownMax < 0:
+		return fmt.Errorf("%w: retry_countdown_max is %s, it must not be negative", ErrOptions, o.RetryCountdownMax)
 	case o.Timezone == nil:
 		return fmt.Errorf("%w: timezone is not set", ErrOptions)
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,7 +22,7 @@ func (w *Worker) settleRetry(j *job) {
 		w.storeOnce(w.retryMeta(j), !j.mayBeStored)
 		j.mayBeStored = true
 	}
-	if err := w.publishRetry(j, retryOf(j)); err != nil {
+	if err := w.publishRetry(j, j.retry); err != nil {
 		j.outcome = acks.RetryUnpublished
 		if hopeless(err) {
 			j.outcome = acks.Failure
@@ -30,13 +31,30 @@ func (w *Worker) settleRetry(j *job) {
 	}
 }
 
+// boundRetry is the retry with the longest wait that the worker allows, where it
+// asks for more: a backoff that has run away. The error itself is the handler's.
+func (w *Worker) boundRetry(j *job, retry *tasks.RetryError) *tasks.RetryError {
+	wait, longest := retry.Countdown, w.options.RetryCountdownMax
+	if !retry.ETA.IsZero() {
+		wait = time.Until(retry.ETA)
+	}
+	if longest == 0 || wait <= longest {
+		return retry
+	}
+	w.observe(RetryBounded{Request: j.request, Asked: wait, Max: longest})
+	bounded := *retry
+	bounded.Countdown, bounded.ETA = longest, time.Time{}
+	return &bounded
+}
+
 func (w *Worker) publishRetry(j *job, retry *tasks.RetryError) error {
 	message, err := w.retryMessage(j, retry)
 	if err != nil {
 		return err
 	}
-	envelope, err := protocol.EncodeMessage(message, protocol.EncodeOptions{
-		Protocol: w.options.TaskProtocol, Compression: message.Compression,
+	envelope, err := protocol.Again(j.delivery.Body(), message, protocol.AgainOptions{
+		Protocol: w.options.TaskProtocol, NewArguments: retry.Args != nil || retry.Kwargs != nil,
+		Headers: retry.Headers, Limits: w.options.Limits,
 	})
 	if err != nil {
 		return err
@@ -50,14 +68,17 @@ func (w *Worker) publishRetry(j *job, retry *tasks.RetryError) error {
 	})
 }
 
-// retryMessage is the message that runs the task again: all of the received one
-// (Celery loses ignore_result, the serializer and the compression), with one
-// more retry, another ETA, and what the handler asked to change.
+// retryMessage is the message that runs the task again: the received one, with one
+// more retry, another ETA, and what the handler asked to change. How it is written
+// is kept too; Celery loses ignore_result, the serializer and the compression.
 func (w *Worker) retryMessage(j *job, retry *tasks.RetryError) (*protocol.Message, error) {
 	m := *j.message
 	m.Retries++
 	m.ETA = retryTime(retry, time.Now()).In(w.options.Timezone)
-	m.Queue = j.delivery.Queue()
+	m.Queue = cmp.Or(retry.Queue, j.delivery.Queue())
+	if retry.Priority != nil {
+		m.Priority = *retry.Priority
+	}
 	if retry.Args != nil {
 		args, err := protocol.ToValue(retry.Args)
 		if err != nil {
@@ -104,16 +125,5 @@ func (w *Worker) serverDelay(eta time.Time) time.Duration {
 }
 
 func (w *Worker) tellRetried(j *job) {
-	retry := retryOf(j)
-	w.observe(TaskRetried{Request: j.request, Cause: retry.Cause, Delay: retry.Countdown, When: retry.ETA})
-}
-
-// retryOf is what the handler asked for; the outcome is Retry because of it.
-func retryOf(j *job) *tasks.RetryError {
-	ended, _ := tasks.OutcomeOf(j.err)
-	retry, ok := ended.(*tasks.RetryError)
-	if !ok {
-		return &tasks.RetryError{}
-	}
-	return retry
+	w.observe(TaskRetried{Request: j.request, Cause: j.retry.Cause, Delay: j.retry.Countdown, When: j.retry.ETA})
 }

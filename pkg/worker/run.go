@@ -71,7 +71,10 @@ func (w *Worker) conclude(j *job, value any) {
 	ended, _ := tasks.OutcomeOf(j.err)
 	switch e := ended.(type) {
 	case *tasks.RetryError:
-		j.outcome = acks.Retry
+		if e.Automatic && j.outcome == acks.Cancelled {
+			return // the handler was cut short: that is no failure to be retried
+		}
+		j.outcome, j.retry = acks.Retry, w.boundRetry(j, e)
 	case *tasks.IgnoreError:
 		j.outcome = acks.Ignore
 	case *tasks.RejectError:

@@ -63,7 +63,7 @@ func (w *Worker) retryMeta(j *job) protocol.Meta {
 		return m
 	}
 	m.Traceback = tasks.Traceback(j.err)
-	if cause := retryOf(j).Cause; cause != nil {
+	if cause := j.retry.Cause; cause != nil {
 		m.Result = tasks.ExceptionOf(cause)
 	}
 	return m
