@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +90,49 @@ func TestEndedIsTheLastEvent(t *testing.T) {
 				require.NotEmpty(t, ended)
 				require.Same(t, request, ended[0].Request)
 				require.Contains(t, h.journal.all(), "w ends")
+			})
+		})
+	}
+}
+
+// headering adds a header to what is retried.
+type headering struct{}
+
+func (headering) Observe(Event) {}
+
+func (headering) Wrap(next tasks.HandlerFunc) tasks.HandlerFunc {
+	return func(ctx context.Context, args tasks.Arguments) (any, error) {
+		result, err := next(ctx, args)
+		if outcome, ok := tasks.OutcomeOf(err); ok {
+			var retry *tasks.RetryError
+			if errors.As(outcome, &retry) {
+				retry.Headers = map[string]any{"trace": "new"}
+			}
+		}
+		return result, err
+	}
+}
+
+// TestWrapperAddsHeadersToARetry, also to one that AutoRetryFor asks for.
+func TestWrapperAddsHeadersToARetry(t *testing.T) {
+	for name, options := range map[string][]tasks.Option{
+		"asked":     nil,
+		"automatic": {tasks.AutoRetryFor(tasks.AnyError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(h *harness) {
+				h.handle("t", func(ctx context.Context, _ tasks.Arguments) (any, error) {
+					if options == nil {
+						return nil, tasks.Retry(ctx, errBoom, tasks.Countdown(time.Hour))
+					}
+					return nil, errBoom
+				}, options...)
+				h.startWith(headering{})
+				h.send(protocol.Message{Task: "t", CustomHeaders: map[string]any{"trace": "old", "mine": "kept"}})
+				h.settled()
+				published := h.broker.sent()
+				require.NotEmpty(t, published)
+				require.Equal(t, map[string]any{"trace": "new", "mine": "kept"}, h.decode(published[0].message.Body).CustomHeaders)
 			})
 		})
 	}
