@@ -34,6 +34,9 @@ func (p *program) check(settings *config.Settings) error {
 	if _, err := taskRoutes(settings.Worker.TaskRoutes); err != nil {
 		return err
 	}
+	if err := checkSentry(settings.Sentry); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n",
 		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()))
 	return err

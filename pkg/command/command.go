@@ -8,6 +8,7 @@ import (
 	"os"
 	_ "time/tzdata" // time zones for images that have none
 
+	"github.com/getsentry/sentry-go"
 	"github.com/spf13/cobra"
 
 	"github.com/lovage-project/lovage/pkg/config"
@@ -25,14 +26,17 @@ const (
 )
 
 // Main runs the command line of a program whose tasks are in r, and exits.
-func Main(r *tasks.Registry) {
-	os.Exit(Run(context.Background(), r, os.Args[1:], os.Stdout, os.Stderr)) //nolint:forbidigo // the one place that exits
+func Main(r *tasks.Registry, options ...Option) {
+	os.Exit(Run(context.Background(), r, os.Args[1:], os.Stdout, os.Stderr, options...)) //nolint:forbidigo // the one place that exits
 }
 
 // Run is Main for a program that goes on afterwards: it returns the exit code.
 // While the worker runs it handles SIGTERM, SIGINT and SIGQUIT.
-func Run(ctx context.Context, r *tasks.Registry, args []string, out, errOut io.Writer) int {
+func Run(ctx context.Context, r *tasks.Registry, args []string, out, errOut io.Writer, options ...Option) int {
 	p := &program{registry: r, out: out, errOut: errOut}
+	for _, option := range options {
+		option(p)
+	}
 	root := p.rootCommand()
 	root.SetArgs(args)
 	root.SetOut(out)
@@ -79,6 +83,8 @@ type program struct {
 	registry    *tasks.Registry
 	out, errOut io.Writer
 	flags       flags
+	// changeSentry is WithSentry's, nil without.
+	changeSentry func(*sentry.ClientOptions)
 }
 
 func (p *program) rootCommand() *cobra.Command {

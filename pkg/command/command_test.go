@@ -149,6 +149,11 @@ func freeAddress(t *testing.T) string {
 
 func startService(t *testing.T, r *tasks.Registry, flags ...string) *service {
 	t.Helper()
+	return startServiceWith(t, r, nil, flags...)
+}
+
+func startServiceWith(t *testing.T, r *tasks.Registry, options []Option, flags ...string) *service {
+	t.Helper()
 	s := &service{
 		t: t, file: filepath.Join(t.TempDir(), "celery.yaml"),
 		log: &lockedBuffer{wrote: make(chan struct{}, 1)}, code: make(chan int, 1),
@@ -157,7 +162,7 @@ func startService(t *testing.T, r *tasks.Registry, flags ...string) *service {
 		"embedded_broker: {listen: %q, data_dir: \"\"}\nhealth: {listen: %q}\n", freeAddress(t), freeAddress(t))
 	require.NoError(t, os.WriteFile(s.file, []byte(text), 0o600))
 	go func() {
-		s.code <- Run(context.Background(), r, append([]string{"--config", s.file}, flags...), s.log, s.log)
+		s.code <- Run(context.Background(), r, append([]string{"--config", s.file}, flags...), s.log, s.log, options...)
 	}()
 	s.await("ready.")
 	return s

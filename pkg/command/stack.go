@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/getsentry/sentry-go"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -64,7 +62,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
-	observers, err := s.observers(logger)
+	observers, err := p.startSentry(s, settings.Sentry)
 	if err != nil {
 		return nil, err
 	}
@@ -209,27 +207,4 @@ func (s *stack) startMonitor(ctx context.Context, monitor *monitor) error {
 		return health.Stop(ctx)
 	})
 	return nil
-}
-
-// sentryVariable is where every Sentry SDK looks for its DSN. It is not a
-// setting, so it is in no configuration that is shown.
-const sentryVariable = "SENTRY_DSN"
-
-// observers are those that the environment asks for.
-func (s *stack) observers(logger *zap.Logger) ([]worker.Observer, error) {
-	dsn := os.Getenv(sentryVariable)
-	if dsn == "" {
-		return nil, nil
-	}
-	reporter, err := observe.NewSentry(sentry.ClientOptions{Dsn: dsn, Release: "lovage@" + Version})
-	if err != nil {
-		return nil, err
-	}
-	s.stops = append(s.stops, func() error {
-		if !reporter.Close(stopPatience) {
-			logger.Warn("Sentry did not take all reports in time")
-		}
-		return nil
-	})
-	return []worker.Observer{reporter}, nil
 }

@@ -27,6 +27,7 @@ func build(values *values, report *report) *Settings {
 		s.Log.Level = "critical" // two names of one level, as in Python
 	}
 	s.Health = b.health()
+	s.Sentry = b.sentry()
 	return s
 }
 

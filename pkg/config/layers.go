@@ -33,6 +33,13 @@ var celeryVariables = map[string]string{
 	"CELERY_RESULT_BACKEND":   "result_backend",
 }
 
+// sentryVariables are what every Sentry SDK reads.
+var sentryVariables = map[string]string{
+	"SENTRY_DSN":         "sentry.dsn",
+	"SENTRY_ENVIRONMENT": "sentry.environment",
+	"SENTRY_RELEASE":     "sentry.release",
+}
+
 // kubernetesVariables are what Kubernetes puts into every container of a
 // namespace that has a service named "lovage" or "lovage-…".
 var kubernetesVariables = regexp.MustCompile(
@@ -69,10 +76,13 @@ func readEnvironment(environ []string, index index, report *report) leaves {
 	var ours []string
 	for _, pair := range environ {
 		name, text, _ := strings.Cut(pair, "=")
-		setting, celery := celeryVariables[name]
+		setting, foreign := celeryVariables[name]
+		if !foreign {
+			setting, foreign = sentryVariables[name]
+		}
 		switch {
 		case text == "": // counts as not set, as in Celery
-		case celery:
+		case foreign:
 			found.put(index.byName[setting], text, layerEnvironment, variable(name), report)
 		case strings.HasPrefix(name, envPrefix):
 			ours = append(ours, pair)

@@ -53,6 +53,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Log:    Log{Format: "console", Level: "info"},
 		Health: Health{Watchdog: 30 * time.Second},
+		Sentry: Sentry{SampleRate: 1, IgnoreErrors: []string{}, ShutdownTimeout: 2 * time.Second},
 	}
 	want.values = settings.values
 	require.Equal(t, want, settings)

@@ -14,8 +14,9 @@ import (
 // masked stands for a secret, as in Celery's reports.
 const masked = "********"
 
-// secretNames is Celery's rule for settings whose values are not shown.
-var secretNames = regexp.MustCompile(`(?i)API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI`)
+// secretNames is Celery's rule for settings whose values are not shown, and
+// Sentry's DSN.
+var secretNames = regexp.MustCompile(`(?i)API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|DSN`)
 
 func isSecret(name string) bool { return secretNames.MatchString(name) }
 

@@ -19,6 +19,7 @@ embedded_broker: {auth_token: hush-embedded}
 security_key_password: hush-password
 database_url: postgresql://hush-user:hush-url@db/x
 redis_password: hush-redis
+sentry: {dsn: "https://hush-sentry@o1.ingest.example/1"}
 task_annotations: {shop.pay: {api_key: hush-nested, urls: ["redis://:hush-url@h"], nested: [{token: hush-nested}]}}
 broker_password: hush-broker
 `
@@ -39,7 +40,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	require.NoError(t, err)
 	for _, shown := range []string{
 		string(redacted), string(groups), settings.String(),
-		fmt.Sprint(settings, *settings, settings.Broker, settings.Results, settings.EmbeddedBroker),
+		fmt.Sprint(settings, *settings, settings.Broker, settings.Results, settings.EmbeddedBroker, settings.Sentry),
 		fmt.Sprintf("%+v %#v %+v %#v", settings, settings, settings.Broker, settings.Broker),
 		fmt.Sprintf("%v %+v %#v", holder, holder, holder),
 	} {
@@ -72,6 +73,7 @@ func TestStringListsWhatWasSet(t *testing.T) {
 func TestMistakesShowNoSecrets(t *testing.T) {
 	for _, text := range []string{
 		"kubemq: {auth_token: 7355608}",
+		"sentry: {dsn: 7355608}",
 		"kubemq: {auth_token: [7355608]}",
 		"broker_transport_options: {auth_token: 7355608}",
 		"auth_tokn: 7355608",

@@ -11,6 +11,7 @@ type Settings struct {
 	EmbeddedBroker EmbeddedBroker
 	Log            Log
 	Health         Health
+	Sentry         Sentry
 
 	values *values
 }

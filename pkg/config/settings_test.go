@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ var fixed = []string{"result_serializer", "task_create_missing_queues"}
 
 func TestEverySupportedSettingArrives(t *testing.T) {
 	rows, defaults := arrivals(), mustLoad(t, "")
+	maps.Copy(rows, sentryArrivals())
 	for _, s := range Table() {
 		row, tested := rows[s.Name]
 		if s.Support == Supported && !slices.Contains(fixed, s.Name) {

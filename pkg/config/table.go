@@ -12,6 +12,7 @@ func Table() []Setting {
 		grouped("Worker", workerTable()),
 		grouped("Events and remote control", eventTable()),
 		grouped("What Celery does not have", lovageTable()),
+		grouped("Sentry", sentryTable()),
 		grouped("Every KubeMQ connection", kubemqTable()),
 		grouped("The embedded broker", embeddedTable()),
 		grouped("Only for Python or for other processes", pythonTable()),

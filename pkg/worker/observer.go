@@ -103,6 +103,10 @@ type (
 		Request    *tasks.Request
 		HandedBack bool
 	}
+	// TaskEnded means: all of the above is told of this run, and its message is
+	// settled or given back. It is the last event of a task that ran, was revoked or
+	// expired.
+	TaskEnded struct{ Request *tasks.Request }
 )
 
 // Messages that don't become tasks, and what goes wrong.
@@ -181,6 +185,7 @@ func (TaskIgnored) event()          {}
 func (TaskRejected) event()         {}
 func (TaskRevoked) event()          {}
 func (TaskCancelled) event()        {}
+func (TaskEnded) event()            {}
 func (TaskUnknown) event()          {}
 func (MessageUnprocessable) event() {}
 func (DeadLettered) event()         {}

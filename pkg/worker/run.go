@@ -51,7 +51,7 @@ func (w *Worker) call(j *job) (value any) {
 			w.settle(j)
 		}
 	}()
-	value, j.err = j.task.Run(ctx, j.arguments)
+	value, j.err = w.wrapped(j.task.Run)(ctx, j.arguments)
 	returned = true
 	return value
 }

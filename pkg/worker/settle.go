@@ -34,6 +34,7 @@ func (w *Worker) settle(j *job) {
 	w.callHooks(j, decision)
 	w.settleMessage(j, decision.Settle)
 	w.unclaim(j, isFinal(j, decision.Settle))
+	w.observe(TaskEnded{Request: j.request})
 }
 
 // store stores the outcome and decides what that means for the message.
