@@ -57,7 +57,7 @@ def expected(how: str, late: bool, on_failure: bool, on_lost: bool) -> Seen:
         "reject": failed("Reject", "rejected" if late else None),
         # Celery has acked an early message, and loses it.
         "reject requeue": AGAIN,
-        "worker lost": AGAIN if late and on_lost else failed("WorkerLostError", letter),
+        "worker lost": AGAIN if late and on_lost else failed("WorkerLostError", letter and "worker-lost"),
         "expired": EXPIRED,
     }[how]
 
