@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import celery
 from celery import Celery
-from harness import Program, Service, binary, free_port
+from harness import Service, binary, free_port
 
 from app import make_app
 from lovage_kombu.broker import Broker
@@ -90,24 +89,3 @@ class Stack:
     def broker(self) -> Broker:
         """A connection of its own to the broker, for what no Celery app does."""
         return Broker("127.0.0.1", self.port)
-
-
-INTEROP = Path(__file__).resolve().parent.parent
-
-
-@contextmanager
-def celery_worker(stack: Stack, queue: str) -> Iterator[Program]:
-    """Run a Celery worker on the stack's broker for the length of a with block."""
-    command = [sys.executable, "-m", "celery", "-A", "app", "worker", "-P", "solo"]
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
-    program = Program(
-        [*command, "-Q", queue, *quiet],
-        INTEROP,
-        LOVAGE_BROKER_URL=stack.url,
-        PYTHONUNBUFFERED="1",
-    )
-    try:
-        program.wait_for_log(r"celery@\S+ ready")
-        yield program
-    finally:
-        program.stop()

@@ -6,18 +6,9 @@ can read too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from celery import Celery
-from harness import Program
-from stack import SOON, Stack, celery_worker
-
-
-@pytest.fixture(scope="module")
-def python_worker(stack: Stack) -> Iterator[Program]:
-    with celery_worker(stack, "python") as program:
-        yield program
+from stack import SOON
 
 
 @pytest.mark.usefixtures("python_worker")

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from celery import Celery
-from harness import Program, eventually
-from stack import OTHER_QUEUE, SOON, Stack, celery_worker
+from harness import eventually
+from stack import OTHER_QUEUE, SOON
 
-HAND_OVER = "handover"
-
-
-@pytest.fixture(scope="module")
-def python_worker(stack: Stack) -> Iterator[Program]:
-    with celery_worker(stack, HAND_OVER) as program:
-        yield program
+# The queue of the Celery worker.
+HAND_OVER = "python"
 
 
 @pytest.mark.core
