@@ -39,6 +39,7 @@ def make_app(url: str, **settings: Any) -> Celery:
     app.conf.update(settings)
     _declare_go_tasks(app)
     _declare_python_tasks(app)
+    _declare_shared_tasks(app)
     return app
 
 
@@ -64,6 +65,29 @@ def _declare_python_tasks(app: Celery) -> None:
     @app.task(shared=False, name="python.fail")
     def fail(message: str) -> NoReturn:
         raise ValueError(message)
+
+
+def _declare_shared_tasks(app: Celery) -> None:
+    @app.task(shared=False, name="both.describe", bind=True)
+    def describe(
+        self: Any, queue: str, priority: int, headers: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Tell what a run was sent with; the Go task sends it here."""
+        request = self.request
+        return {
+            "by": "python",
+            "queue": request.delivery_info["routing_key"],
+            "priority": request.delivery_info["priority"],
+            "retries": request.retries,
+            "headers": request.headers,
+            "stamps": request.stamps,
+            "shadow": request.shadow,
+            "origin": request.origin,
+            "args": request.args,
+            "kwargs": request.kwargs,
+            "group": request.group,
+            "timelimit": request.timelimit,
+        }
 
 
 app = make_app(os.environ.get("LOVAGE_BROKER_URL", "lovage://localhost:50000"))

@@ -17,6 +17,7 @@ func registry() *tasks.Registry {
 	registerValues(r)
 	registerFailures(r)
 	registerOutcomes(r)
+	registerRetries(r)
 	registerRuns(r)
 	registerAcks(r)
 	return r

@@ -37,21 +37,29 @@ func Again(data []byte, m *Message, o AgainOptions) (*Envelope, error) {
 	if err != nil {
 		return nil, &EnvelopeError{err}
 	}
-	out := received
-	if o.Protocol == Protocol2 && m.Protocol == Protocol2 && !o.NewArguments {
-		if err := m.checkTimes(); err != nil {
-			return nil, err
-		}
-		out.Headers = nil
-	} else if out, err = EncodeMessage(m, EncodeOptions{Protocol: o.Protocol}); err != nil {
+	out, err := againBody(received, m, o)
+	if err != nil {
 		return nil, err
 	}
 	out.Headers = againHeaders(out.Headers, raw, m, o)
-	was := received.Properties
 	out.Properties = m.properties()
-	out.Properties.Extra = was.Extra
-	out.Properties.DeliveryMode = cmp.Or(was.DeliveryMode, out.Properties.DeliveryMode)
+	out.Properties.Extra = received.Properties.Extra
+	out.Properties.DeliveryMode = cmp.Or(received.Properties.DeliveryMode, out.Properties.DeliveryMode)
 	return out, nil
+}
+
+// againBody is an envelope with the received body, where that says what the message
+// says, and no headers; else the message encoded anew.
+func againBody(received *Envelope, m *Message, o AgainOptions) (*Envelope, error) {
+	if o.Protocol != Protocol2 || m.Protocol != Protocol2 || o.NewArguments {
+		return EncodeMessage(m, EncodeOptions{Protocol: o.Protocol})
+	}
+	if err := m.checkTimes(); err != nil {
+		return nil, err
+	}
+	return &Envelope{
+		Body: received.Body, ContentType: received.ContentType, ContentEncoding: received.ContentEncoding,
+	}, nil
 }
 
 // againHeaders are the received headers with what changes. encoded are those of a

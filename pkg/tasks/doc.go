@@ -44,5 +44,11 @@
 // A handler returns a result and nil, or an error. Retry, Reject and Ignore make
 // errors that end the task in Celery's other ways; they may be wrapped. Any other
 // error is a failure, stored as the Python exception that ExceptionOf tells. A
-// panic is a failure too.
+// panic is a failure too. AutoRetryFor makes retries of failures.
+//
+// # Hooks
+//
+// Middleware (Registry.Use) wraps handlers; hooks are told what became of a task:
+// those of a task travel with it as options (OnSuccess, OnFailure, OnRetry,
+// OnExhausted), those of a worker see all tasks and messages (Registry.AddHook).
 package tasks

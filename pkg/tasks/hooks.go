@@ -13,7 +13,8 @@ import (
 // A hook is called on the goroutine of its task, which keeps the task's slot and,
 // where the message is acked late, the message: one that takes long slows the
 // worker down. Its context holds the request (RequestFrom) and doesn't end when
-// the worker stops. A panic in a hook is reported and harms nothing.
+// the worker stops. A panic in a hook is reported and harms nothing; ending the
+// goroutine (runtime.Goexit) leaves the message unsettled.
 type (
 	// ReceivedHook is called when a task has been taken from its queue and is going
 	// to run here (task_received). A task that waits for its ETA on the broker is

@@ -116,6 +116,16 @@ func TestRetryExhausted(t *testing.T) {
 	require.Equal(t, protocol.Exception{Type: "Exception", Module: "builtins", Args: []any{"EOF"}}, tasks.ExceptionOf(err))
 	require.Equal(t, "Traceback (most recent call last):\nException: EOF\n", tasks.Traceback(err))
 
+	// So it is when the handler says more about it.
+	wrapped := fmt.Errorf("someone was paged: %w", err)
+	require.ErrorIs(t, wrapped, tasks.ErrMaxRetriesExceeded)
+	require.ErrorIs(t, wrapped, io.EOF)
+	again, ok := tasks.OutcomeOf(wrapped)
+	require.True(t, ok)
+	require.Same(t, outcome, again)
+	require.Equal(t, tasks.ExceptionOf(err), tasks.ExceptionOf(wrapped))
+	require.Equal(t, tasks.Traceback(err), tasks.Traceback(wrapped))
+
 	require.ErrorIs(t, tasks.Retry(inWorker(t, 0, 0), nil), tasks.ErrMaxRetriesExceeded)
 	require.ErrorIs(t, tasks.Retry(inWorker(t, 1, 5), nil, tasks.MaxRetriesFor(1)), tasks.ErrMaxRetriesExceeded)
 }
