@@ -151,7 +151,7 @@ func (s *stack) startTransport(ctx context.Context, settings *config.Settings, l
 	lost, restored := hooks.Lost, hooks.Restored
 	hooks.Lost = func(err error) { s.connected.Store(false); lost(err) }
 	hooks.Restored = func() { s.connected.Store(true); restored() }
-	connection, err := kubemq.New(kubemqConfig(settings.Broker.Consume, hooks))
+	connection, err := kubemq.New(consumeConfig(settings, hooks))
 	if err != nil {
 		return nil, err
 	}

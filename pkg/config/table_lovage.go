@@ -2,7 +2,7 @@ package config
 
 // lovageTable is what Celery's configuration has no word for.
 func lovageTable() []Setting {
-	return concat([]Setting{
+	return []Setting{
 		{Name: "broker", Kind: Choice, Choices: []string{"embedded"},
 			Doc: "embedded runs a broker inside the worker; short for broker_url: embedded://."},
 		{Name: "hostname", Kind: Text, Default: "celery@%h",
@@ -18,6 +18,10 @@ func lovageTable() []Setting {
 			Doc: "With unknown_task: requeue, how many deliveries before the message is rejected."},
 		{Name: "dead_letter_queue", Kind: Text, Default: `""`,
 			Doc: "Where rejected messages go; \"\" drops them, as Celery does."},
+		{Name: "max_attempts", Kind: Int, Range: between(0, 1024), Default: "0",
+			Doc: "Deliveries of a message before it goes to dead_letter_queue, those counted that ended in a crash; 0 = no limit."},
+		{Name: "auto_ack", Kind: Bool, Default: "false",
+			Doc: "The broker acks what it hands over: acks_late has no effect, and a crash loses what runs."},
 
 		{Name: "limits.envelope", Kind: Int, Range: between(1024, maxSize), Default: "104857600", Doc: "Longest message in bytes."},
 		{Name: "limits.body", Kind: Int, Range: between(1024, maxSize), Default: "67108864", Doc: "Longest body in bytes, decompressed."},
@@ -28,13 +32,8 @@ func lovageTable() []Setting {
 		{Name: "log.level", Kind: Choice, Choices: []string{"debug", "info", "warning", "error", "critical", "fatal"}, Default: "info",
 			Doc: "Least severe line that is logged (-l)."},
 		{Name: "health.listen", Kind: Address, Default: `""`, Doc: "host:port of the health check over HTTP, such as \":8080\"; \"\" = none."},
-	}, notYet(attemptsNote,
-		Setting{Name: "max_attempts", Kind: Int, Range: between(0, 1024), Default: "0", Quiet: "0",
-			Doc: "Deliveries of a message before it goes to dead_letter_queue; 0 = no limit."},
-	))
+	}
 }
-
-const attemptsNote = "deliveries are not capped"
 
 // maxSize is the largest number of bytes that a setting can allow: gRPC holds
 // message sizes in 32 bits.
@@ -93,14 +92,14 @@ func embeddedTable() []Setting {
 func brokerOptions() []Setting {
 	return concat([]Setting{
 		{Name: "dead_letter_queue", Kind: Text, For: "dead_letter_queue"},
-	}, notYet(attemptsNote,
-		Setting{Name: "max_receive_count", Kind: Int, Range: between(0, 1024), For: "max_attempts", Quiet: "0"},
-	), connectionOptions())
+		{Name: "max_receive_count", Kind: Int, Range: between(0, 1024), For: "max_attempts"},
+		{Name: "auto_ack", Kind: Bool, For: "auto_ack"},
+	}, connectionOptions())
 }
 
 // resultOptions are the keys of result_backend_transport_options.
 func resultOptions() []Setting {
-	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue")...),
+	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue auto_ack")...),
 		connectionOptions()...)
 }
 

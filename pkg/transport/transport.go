@@ -96,10 +96,10 @@ type ReceiveRequest struct {
 // with a crash of the worker (Capabilities.CountsAttempts), but can keep a note.
 type StartNoter interface {
 	// NoteStart stores, with the broker, that this message is about to be worked on,
-	// and returns how often that was noted for it before without a settlement since:
-	// the workers that had it are gone, or lost their connection. Attempt counts them
+	// and returns how many earlier deliveries of it came to nothing: the workers that
+	// had it are gone, or lost their connection, or nacked it. Attempt counts them all
 	// from then on. The notes go with the settlement; Release takes back this one.
-	NoteStart(ctx context.Context) (unsettled int, err error)
+	NoteStart(ctx context.Context) (wasted int, err error)
 }
 
 // Consumer takes messages from one queue.

@@ -210,14 +210,14 @@ func (d *fakeDelivery) NoteError(text string) {
 	}
 }
 
-func (d *fakeDelivery) NoteStart(context.Context) (unsettled int, err error) {
+func (d *fakeDelivery) NoteStart(context.Context) (wasted int, err error) {
 	if err := d.broker.operation("note start"); err != nil {
 		return 0, err
 	}
-	unsettled = d.message.starts
+	wasted = d.message.starts
 	d.message.starts++
-	d.message.attempts += unsettled
-	return unsettled, nil
+	d.message.attempts += wasted
+	return wasted, nil
 }
 
 func (d *fakeDelivery) settle(operation string, then func()) error {
