@@ -268,6 +268,13 @@ func (d *fakeDelivery) Requeue(_ context.Context, after time.Duration) error {
 	})
 }
 
+func (d *fakeDelivery) Postpone(_ context.Context, after time.Duration) error {
+	return d.settle(fmt.Sprintf("postpone %v", after), func() {
+		d.message.attempts--
+		time.AfterFunc(after, func() { d.broker.put(d.queue, d.message) })
+	})
+}
+
 func (d *fakeDelivery) Release(context.Context) error {
 	return d.settle("release", func() {
 		d.message.attempts--

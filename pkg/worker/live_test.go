@@ -69,14 +69,20 @@ func (l *live) results(tb testing.TB) *resultskubemq.Backend {
 // send publishes a message as a Python client does, and returns what was sent.
 func (l *live) send(tb testing.TB, publisher transport.Publisher, message protocol.Message) transport.Outgoing {
 	tb.Helper()
+	outgoing := encodeWire(tb, message)
+	require.NoError(tb, publisher.Publish(tb.Context(), message.Queue, outgoing))
+	return outgoing
+}
+
+// encodeWire is a message without arguments as it goes to a broker.
+func encodeWire(tb testing.TB, message protocol.Message) transport.Outgoing {
+	tb.Helper()
 	message.Kwargs, message.Args = map[string]any{}, []any{}
 	envelope, err := protocol.EncodeMessage(&message, protocol.EncodeOptions{Protocol: protocol.Protocol2})
 	require.NoError(tb, err)
 	body, headers, err := envelope.Wire(uuid.NewString())
 	require.NoError(tb, err)
-	outgoing := transport.Outgoing{Body: body, Headers: headers, Priority: 3}
-	require.NoError(tb, publisher.Publish(tb.Context(), message.Queue, outgoing))
-	return outgoing
+	return transport.Outgoing{Body: body, Headers: headers, Priority: 3}
 }
 
 // depths are the channels that hold messages.

@@ -112,6 +112,11 @@ func (d *delivery) Requeue(ctx context.Context, after time.Duration) error {
 	return d.replace(ctx, acked, d.copy(d.Attempt()), after)
 }
 
+// Postpone is Requeue without the count.
+func (d *delivery) Postpone(ctx context.Context, after time.Duration) error {
+	return d.replace(ctx, open, d.copy(d.Attempt()-1), after)
+}
+
 // Release gives the message back to its place. The server only gives back
 // everything that is open in a transaction; where other messages of it are at
 // work, or it is acked, a copy with the same count goes to the tail instead.
