@@ -157,7 +157,7 @@ func (s *stack) startTransport(ctx context.Context, settings *config.Settings, l
 	hooks := s.connection.Hooks(log.TransportHooks(settings.Broker.Consume.Address))
 	gaveUp := hooks.GaveUp
 	hooks.GaveUp = func(err error) { gaveUp(err); s.failed <- err }
-	connection, err := kubemq.New(kubemqConfig(settings.Broker.Consume, hooks))
+	connection, err := kubemq.New(consumeConfig(settings, hooks))
 	if err != nil {
 		return nil, err
 	}

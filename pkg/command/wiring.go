@@ -45,6 +45,7 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 			Envelope: w.Limits.Envelope, Body: w.Limits.Body, Depth: w.Limits.Depth, Items: w.Limits.Items,
 		},
 		UnprocessableQueue: w.UnprocessableQueue, DeadLetterQueue: w.DeadLetterQueue,
+		MaxAttempts: w.MaxAttempts, AutoAck: w.AutoAck,
 		UnknownTask: worker.UnknownTask(w.UnknownTask), UnknownAttempts: w.UnknownTaskAttempts,
 		RetryCountdownMax: w.RetryCountdownMax,
 	}, nil
@@ -82,6 +83,18 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 	if k.TLS.Enabled {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.TLS.ServerName}
 		c.TLSFiles = kubemq.TLSFiles{CA: k.TLS.CAFile, Cert: k.TLS.CertFile, Key: k.TLS.KeyFile}
+	}
+	return c
+}
+
+// consumeConfig is the client's configuration of a worker: what it publishes has the
+// broker's own limit as a safety net, unless the broker would go by it before the
+// worker can say why.
+func consumeConfig(s *config.Settings, hooks transport.Hooks) kubemq.Config {
+	c := kubemqConfig(s.Broker.Consume, hooks)
+	c.CountsAttempts = s.Broker.Embedded && s.EmbeddedBroker.CountCrashes
+	if s.Worker.MaxAttempts > 0 && !c.CountsAttempts {
+		c.MaxReceiveCount, c.MaxReceiveQueue = s.Worker.MaxAttempts, s.Worker.DeadLetterQueue
 	}
 	return c
 }

@@ -139,6 +139,7 @@ broker_transport_options:
   client_id_prefix: shop
   max_receive_count: 3
   dead_letter_queue: dead
+  auto_ack: true
 `)
 	require.Equal(t, KubeMQ{
 		Address: "h:50000", AuthToken: NewSecret("option"),
@@ -149,6 +150,7 @@ broker_transport_options:
 	}, settings.Broker.Consume)
 	require.Equal(t, 3, settings.Worker.MaxAttempts)
 	require.Equal(t, "dead", settings.Worker.DeadLetterQueue)
+	require.True(t, settings.Worker.AutoAck)
 }
 
 // Among the places that say the same, the higher layer wins, then the more

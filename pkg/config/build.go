@@ -159,9 +159,10 @@ func (b *builder) timezone() *time.Location {
 	return zone
 }
 
-// attempts sets the cap of deliveries and where messages beyond it go.
+// attempts sets the cap of deliveries, where messages beyond it go, and who acks.
 func (b *builder) attempts(w *Worker) {
 	options := b.values.options["broker_transport_options"]
+	w.AutoAck = as[bool](pick(options["auto_ack"], b.values.settings["auto_ack"]))
 	limit := pick(options["max_attempts"], b.values.settings["max_attempts"])
 	letters := pick(options["dead_letter_queue"], b.values.settings["dead_letter_queue"])
 	w.MaxAttempts, w.DeadLetterQueue = as[int](limit), as[string](letters)

@@ -78,6 +78,8 @@ type Worker struct {
 	MaxAttempts int
 	// DeadLetterQueue takes rejected messages; "" drops them.
 	DeadLetterQueue string
+	// AutoAck has the broker ack each message as it hands it over.
+	AutoAck bool
 }
 
 // Limits bound what one message may make the worker do.

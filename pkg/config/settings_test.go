@@ -85,6 +85,7 @@ func arrivals() map[string]arrival {
 		"unknown_task_attempts":  {"unknown_task_attempts: 3", func(s *Settings) any { return s.Worker.UnknownTaskAttempts }, 3},
 		"max_attempts":           {"max_attempts: 3" + withLetters, func(s *Settings) any { return s.Worker.MaxAttempts }, 3},
 		"dead_letter_queue":      {withLetters, func(s *Settings) any { return s.Worker.DeadLetterQueue }, "dlq"},
+		"auto_ack":               {"auto_ack: yes", func(s *Settings) any { return s.Worker.AutoAck }, true},
 		"limits.envelope":        {"limits: {envelope: 2000}", func(s *Settings) any { return s.Worker.Limits.Envelope }, 2000},
 		"limits.body":            {"limits: {body: 2000}", func(s *Settings) any { return s.Worker.Limits.Body }, 2000},
 		"limits.depth":           {"limits: {depth: 20}", func(s *Settings) any { return s.Worker.Limits.Depth }, 20},

@@ -2,7 +2,7 @@ package config
 
 // lovageTable is what Celery's configuration has no word for.
 func lovageTable() []Setting {
-	return concat([]Setting{
+	return []Setting{
 		{Name: "broker", Kind: Choice, Choices: []string{"embedded"},
 			Doc: "embedded runs a broker inside the worker; short for broker_url: embedded://."},
 		{Name: "hostname", Kind: Text, Default: "celery@%h",
@@ -22,6 +22,10 @@ func lovageTable() []Setting {
 			Doc: "How many finished messages are remembered, so that what the broker delivers twice runs once; 0 = none."},
 		{Name: "dead_letter_queue", Kind: Text, Default: `""`,
 			Doc: "Where rejected messages go; \"\" drops them, as Celery does."},
+		{Name: "max_attempts", Kind: Int, Range: between(0, 1024), Default: "0",
+			Doc: "Deliveries of a message before it goes to dead_letter_queue, those counted that ended in a crash; 0 = no limit."},
+		{Name: "auto_ack", Kind: Bool, Default: "false",
+			Doc: "The broker acks what it hands over: acks_late has no effect, and a crash loses what runs."},
 
 		{Name: "limits.envelope", Kind: Int, Range: between(1024, maxSize), Default: "104857600", Doc: "Longest message in bytes."},
 		{Name: "limits.body", Kind: Int, Range: between(1024, maxSize), Default: "67108864", Doc: "Longest body in bytes, decompressed."},
@@ -36,13 +40,8 @@ func lovageTable() []Setting {
 		{Name: "health.watchdog", Kind: Seconds, Range: between(0, 86_400), Default: "30",
 			Doc: "Not ready when nothing came for so long though slots are free and a queue has messages; 0 = never."},
 		{Name: "health.pprof", Kind: Bool, Default: "false", Doc: "Profiles of the Go runtime under /debug/pprof/ on health.listen."},
-	}, notYet(attemptsNote,
-		Setting{Name: "max_attempts", Kind: Int, Range: between(0, 1024), Default: "0", Quiet: "0",
-			Doc: "Deliveries of a message before it goes to dead_letter_queue; 0 = no limit."},
-	))
+	}
 }
-
-const attemptsNote = "deliveries are not capped"
 
 // maxSize is the largest number of bytes that a setting can allow: gRPC holds
 // message sizes in 32 bits.
@@ -103,14 +102,14 @@ func embeddedTable() []Setting {
 func brokerOptions() []Setting {
 	return concat([]Setting{
 		{Name: "dead_letter_queue", Kind: Text, For: "dead_letter_queue"},
-	}, notYet(attemptsNote,
-		Setting{Name: "max_receive_count", Kind: Int, Range: between(0, 1024), For: "max_attempts", Quiet: "0"},
-	), connectionOptions())
+		{Name: "max_receive_count", Kind: Int, Range: between(0, 1024), For: "max_attempts"},
+		{Name: "auto_ack", Kind: Bool, For: "auto_ack"},
+	}, connectionOptions())
 }
 
 // resultOptions are the keys of result_backend_transport_options.
 func resultOptions() []Setting {
-	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue")...),
+	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue auto_ack")...),
 		connectionOptions()...)
 }
 

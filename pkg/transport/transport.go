@@ -13,7 +13,7 @@ import (
 )
 
 // Delivery is a message handed to this worker and not yet settled. Exactly one
-// of Ack, Nack, Requeue, Release and DeadLetter settles it; a second call returns
+// of Ack, Nack, Requeue, Postpone, Release and DeadLetter settles it; a second call returns
 // ErrSettled, but for one Requeue or DeadLetter after an Ack: they send their copy
 // alone then, which is how a message that was acked early comes back. A settlement
 // returns nil only once the broker is known to have applied it. One that fails
@@ -47,6 +47,9 @@ type Delivery interface {
 	// delay is rounded down to Capabilities.DelayTick and cut to MaxDelay, so that
 	// a message with a longer way to go comes back for the next hop.
 	Requeue(ctx context.Context, after time.Duration) error
+	// Postpone is Requeue for a message that is not due yet: it does not count as an
+	// attempt.
+	Postpone(ctx context.Context, after time.Duration) error
 	// Release hands the message back now, unprocessed, as at a shutdown. It does
 	// not count as an attempt.
 	Release(ctx context.Context) error
@@ -95,8 +98,8 @@ type ReceiveRequest struct {
 	// longer (Capabilities.MinWait). 0 asks for what is ready now.
 	Wait time.Duration
 	// AutoAck has the broker ack each message as it hands it over: what has not been
-	// worked on is lost in a crash. Ack of such a delivery does nothing; Nack, Requeue,
-	// Release and DeadLetter send a copy. All requests of a consumer say the same.
+	// worked on is lost in a crash. Ack of such a delivery does nothing; every other
+	// settlement sends a copy. All requests of a consumer say the same.
 	AutoAck bool
 }
 
@@ -104,10 +107,10 @@ type ReceiveRequest struct {
 // with a crash of the worker (Capabilities.CountsAttempts), but can keep a note.
 type StartNoter interface {
 	// NoteStart stores, with the broker, that this message is about to be worked on,
-	// and returns how often that was noted for it before without a settlement since:
-	// the workers that had it are gone, or lost their connection. Attempt counts them
+	// and returns how many earlier deliveries of it came to nothing: the workers that
+	// had it are gone, or lost their connection, or nacked it. Attempt counts them all
 	// from then on. The notes go with the settlement; Release takes back this one.
-	NoteStart(ctx context.Context) (unsettled int, err error)
+	NoteStart(ctx context.Context) (wasted int, err error)
 }
 
 // Consumer takes messages from one queue.

@@ -7,7 +7,6 @@ import (
 	"github.com/lovage-project/lovage/pkg/acks"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
-	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 // admit decides whether the task of a delivery runs now. Where it returns false
@@ -138,25 +137,14 @@ func (w *Worker) due(j *job, waited bool) {
 }
 
 // postpone gives the message back to the broker with a delay, in hops where the
-// ETA is beyond the broker's maximum. The copy is confirmed before the original
-// is acked; it is no attempt, so the count stays.
+// ETA is beyond the broker's maximum. It is no attempt, so the count stays.
 func (w *Worker) postpone(j *job, delay time.Duration) {
 	if longest := w.transport.Capabilities().MaxDelay; longest > 0 {
 		delay = min(delay, longest)
 	}
-	headers, err := j.envelope.HeadersJSON()
-	if err == nil {
-		err = w.publish(j, j.delivery.Queue(), transport.Outgoing{
-			Body: j.delivery.Body(), Headers: headers, Priority: j.message.Priority,
-			Delay: delay, Attempts: j.delivery.Attempt() - 1,
-		})
+	if w.settleDelivery(j, "postpone", func(ctx context.Context) error { return j.delivery.Postpone(ctx, delay) }) == nil {
+		w.observe(TaskPostponed{Request: j.request, Delay: delay})
 	}
-	if err != nil {
-		w.settleBest(j, "hand back", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
-		return
-	}
-	w.observe(TaskPostponed{Request: j.request, Delay: delay})
-	w.settleBest(j, "ack", j.delivery.Ack)
 }
 
 func (w *Worker) handBack(j *job) { w.settleBest(j, "hand back", j.delivery.Release) }

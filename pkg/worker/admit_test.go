@@ -12,7 +12,6 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
-	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 func nothing(context.Context, tasks.Arguments) (any, error) { return nil, nil }
@@ -177,14 +176,13 @@ func TestETA(t *testing.T) {
 				require.Len(t, ran, 1)
 				require.False(t, ran[0].Before(eta.Truncate(time.Microsecond)), "never early")
 				require.WithinDuration(t, later(eta, ran[0]), ran[0], time.Second)
-				var delays []time.Duration //nolint:prealloc // nil where nothing was sent
-				for _, p := range h.broker.sent() {
-					delays = append(delays, p.message.Delay)
-					require.Equal(t, 4, p.message.Priority)
-					require.Zero(t, p.message.Attempts, "waiting is no attempt")
+				var delays []time.Duration //nolint:prealloc // nil where it did not wait with the broker
+				for _, event := range seen[TaskPostponed](h.recorder) {
+					delays = append(delays, event.Delay)
 				}
 				require.Equal(t, c.delays, delays)
 				require.Len(t, seen[TaskReceived](h.recorder), 1)
+				require.Equal(t, 1, seen[TaskStarted](h.recorder)[0].Request.Attempt, "waiting is no attempt")
 			})
 		})
 	}
@@ -197,29 +195,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func TestPostponingIsPublishedBeforeItIsAcked(t *testing.T) {
+// TestPostponingIsTheBrokersWork: the copy and the ack are one settlement.
+func TestPostponingIsTheBrokersWork(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.handle("t", nothing)
 		h.start()
 		h.send(protocol.Message{Task: "t", ETA: time.Now().Add(time.Minute)})
-		require.Equal(t, []string{"publish celery", "ack"}, h.settled())
-	})
-}
-
-func TestPostponingLearnsTheMaximum(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.handle("t", nothing)
-		h.broker.fail = func(operation string) error {
-			if operation == "publish celery" && h.broker.capabilities.MaxDelay == time.Hour {
-				h.broker.capabilities.MaxDelay = time.Minute
-				return transport.ErrDelay
-			}
-			return nil
-		}
-		h.start()
-		h.send(protocol.Message{Task: "t", ETA: time.Now().Add(30 * time.Minute)})
-		synctest.Wait()
-		require.Equal(t, time.Minute, h.broker.sent()[0].message.Delay)
+		require.Equal(t, []string{"postpone 1m0s"}, h.settled())
 	})
 }
 

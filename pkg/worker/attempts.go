@@ -54,11 +54,11 @@ func (w *Worker) noteStart(j *job) (lost bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), notePatience)
 	defer cancel()
-	unsettled, err := noter.NoteStart(ctx)
+	wasted, err := noter.NoteStart(ctx)
 	if err != nil {
 		w.observe(StartUnnoted{Request: j.request, Err: err})
 	}
-	if unsettled == 0 {
+	if wasted == 0 {
 		return false
 	}
 	// The message looked new when the request was made.

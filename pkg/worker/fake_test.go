@@ -210,14 +210,14 @@ func (d *fakeDelivery) NoteError(text string) {
 	}
 }
 
-func (d *fakeDelivery) NoteStart(context.Context) (unsettled int, err error) {
+func (d *fakeDelivery) NoteStart(context.Context) (wasted int, err error) {
 	if err := d.broker.operation("note start"); err != nil {
 		return 0, err
 	}
-	unsettled = d.message.starts
+	wasted = d.message.starts
 	d.message.starts++
-	d.message.attempts += unsettled
-	return unsettled, nil
+	d.message.attempts += wasted
+	return wasted, nil
 }
 
 func (d *fakeDelivery) settle(operation string, then func()) error {
@@ -264,6 +264,13 @@ func (d *fakeDelivery) Nack(context.Context) error {
 
 func (d *fakeDelivery) Requeue(_ context.Context, after time.Duration) error {
 	return d.copy(fmt.Sprintf("requeue %v", after), func() {
+		time.AfterFunc(after, func() { d.broker.put(d.queue, d.message) })
+	})
+}
+
+func (d *fakeDelivery) Postpone(_ context.Context, after time.Duration) error {
+	return d.settle(fmt.Sprintf("postpone %v", after), func() {
+		d.message.attempts--
 		time.AfterFunc(after, func() { d.broker.put(d.queue, d.message) })
 	})
 }

@@ -1,9 +1,16 @@
 package worker
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if address := os.Getenv(crashChildAddress); address != "" {
+		crashChild(address)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

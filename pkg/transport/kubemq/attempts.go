@@ -39,15 +39,18 @@ func (d *delivery) notesChannel() string {
 }
 
 // NoteStart is transport.StartNoter's.
-func (d *delivery) NoteStart(ctx context.Context) (unsettled int, err error) {
+func (d *delivery) NoteStart(ctx context.Context) (wasted int, err error) {
 	client, channel := d.consumer.transport.publisher, d.notesChannel()
 	known, err := client.Queues(ctx, channel)
 	if err != nil {
 		return 0, fmt.Errorf("kubemq: read the notes about a message of queue %q: %w", d.consumer.queue, err)
 	}
+	unsettled := 0
 	for _, q := range known {
 		unsettled = min(int(q.Depth), maxNotes)
 	}
+	// A server that counts puts a copy at the tail, which has no notes.
+	wasted = unsettled + attemptOf(d.message) - earlierAttempts(d.message) - 1
 	d.mu.Lock()
 	// What this consumer remembers is in the notes, too.
 	d.notes, d.earlier = unsettled, max(d.earlier, unsettled)
@@ -57,12 +60,12 @@ func (d *delivery) NoteStart(ctx context.Context) (unsettled int, err error) {
 		Policy: &pb.QueueMessagePolicy{ExpirationSeconds: expirySeconds(notesExpiry)},
 	}, 0)
 	if err != nil {
-		return unsettled, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
+		return wasted, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
 	}
 	d.mu.Lock()
 	d.notes++
 	d.mu.Unlock()
-	return unsettled, nil
+	return wasted, nil
 }
 
 // dropNotes removes the notes about a message that is gone, without waiting for it:

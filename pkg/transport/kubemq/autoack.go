@@ -5,12 +5,23 @@ import (
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
+
+	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 // A Get with AutoAck gets messages that the server has acked already
 // (docs/protocol.md §11.2, auto ack). What nobody wants any more can't be given back
 // then: it is sent anew. What the server has acked for a stream that is gone is lost,
 // so an orderly end waits for every Get that is under way.
+
+// itemsOf is how many messages a Get asks for: one with AutoAck, because an answer that
+// is too large for the connection would take all its messages with it.
+func itemsOf(request transport.ReceiveRequest, most int) int {
+	if request.AutoAck {
+		return 1
+	}
+	return min(request.Slots, most)
+}
 
 // get asks as the poll says, and waits for the answer.
 func (p *polls) get(one *poll, wait time.Duration) (*pb.QueuesDownstreamResponse, error) {

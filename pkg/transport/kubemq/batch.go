@@ -54,7 +54,7 @@ func (b *batch) receive(ctx context.Context, request transport.ReceiveRequest, d
 	}
 	round := b.polls.begin(request, 1)
 	defer round.end()
-	if err := round.ask(ctx, min(b.items, request.Slots), minGetWait, false); err != nil {
+	if err := round.ask(ctx, itemsOf(request, b.items), minGetWait, false); err != nil {
 		return 0, err
 	}
 	answer := round.next(ctx, nil)

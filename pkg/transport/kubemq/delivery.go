@@ -107,9 +107,10 @@ func (d *delivery) Ack(ctx context.Context) error {
 }
 
 // Nack puts the message at the tail of the queue. The server does it, unless it
-// would drop the message for having been nacked too often, or has acked it.
+// would drop the message for having been nacked too often, has acked it, or doesn't
+// know what must go with it.
 func (d *delivery) Nack(ctx context.Context) error {
-	if d.held == nil || d.nackDrops() {
+	if d.held == nil || d.nackDrops() || d.knowsMore() {
 		return d.replace(ctx, open, d.copy(d.Attempt()), 0)
 	}
 	return d.settle(ctx, settled, func() error { return d.held.nack(ctx, d.sequence()) }, d.consumer.history.finish, false)
@@ -119,6 +120,11 @@ func (d *delivery) Nack(ctx context.Context) error {
 // the original.
 func (d *delivery) Requeue(ctx context.Context, after time.Duration) error {
 	return d.replace(ctx, acked, d.copy(d.Attempt()), after)
+}
+
+// Postpone is Requeue without the count.
+func (d *delivery) Postpone(ctx context.Context, after time.Duration) error {
+	return d.replace(ctx, open, d.copy(d.Attempt()-1), after)
 }
 
 // Release gives the message back to its place. The server only gives back
@@ -233,6 +239,13 @@ func (d *delivery) nackDrops() bool {
 	policy := d.message.Policy
 	most := policy.GetMaxReceiveCount()
 	return policy.GetMaxReceiveQueue() == "" && most > 0 && d.message.Attributes.GetReceiveCount() >= most
+}
+
+// knowsMore tells whether a copy says more than the server would.
+func (d *delivery) knowsMore() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.earlier > 0 || d.firstError != ""
 }
 
 func (d *delivery) sequence() int64 { return int64(d.place.sequence) }

@@ -35,7 +35,7 @@ func newDirect(client *Client, channel string) strategy {
 func (d *direct) receive(ctx context.Context, request transport.ReceiveRequest, deliver deliverFunc) (int, error) {
 	round := d.polls.begin(request, 1)
 	defer round.end()
-	items := min(request.Slots, d.items)
+	items := itemsOf(request, d.items)
 	if err := round.ask(ctx, items, min(request.Wait, maxGetWait), true); err != nil {
 		return 0, err
 	}

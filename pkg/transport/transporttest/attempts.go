@@ -14,9 +14,9 @@ func noteStart(t *testing.T, d transport.Delivery) int {
 	t.Helper()
 	noter, ok := d.(transport.StartNoter)
 	require.True(t, ok, "a broker that doesn't count has a note kept for it")
-	unsettled, err := noter.NoteStart(t.Context())
+	wasted, err := noter.NoteStart(t.Context())
 	require.NoError(t, err)
-	return unsettled
+	return wasted
 }
 
 // startsAreCounted: a message whose worker is gone comes back, and any other worker
@@ -42,11 +42,14 @@ func (s *suite) startsAreCounted(t *testing.T) {
 	require.NoError(t, d.Release(t.Context()))
 	d = one(t, c)
 	require.Equal(t, 3, noteStart(t, d), "a release is no attempt")
+	require.NoError(t, d.Nack(t.Context()))
+	d = one(t, c)
+	require.Equal(t, 5, d.Attempt(), "a nack is")
 	require.NoError(t, d.Requeue(t.Context(), 0))
 	d = one(t, c)
-	require.Equal(t, 5, d.Attempt(), "the copy carries the count")
+	require.Equal(t, 6, d.Attempt(), "the copy carries the count")
 	require.Zero(t, noteStart(t, d), "and begins without notes")
-	require.Equal(t, 5, d.Attempt())
+	require.Equal(t, 6, d.Attempt())
 	require.NoError(t, d.Ack(t.Context()))
 	empty(t, tr, c)
 }

@@ -123,6 +123,25 @@ func (s *suite) requeueBeyondMaximum(t *testing.T) {
 	empty(t, tr, c)
 }
 
+// postpone: what goes with the message stays, and waiting is no attempt.
+func (s *suite) postpone(t *testing.T) {
+	t.Helper()
+	tr, queue := s.start(t), queueName()
+	publish(t, tr, queue, "x")
+	c := consumer(t, tr, queue)
+	require.NoError(t, one(t, c).Requeue(t.Context(), 0))
+	after := min(time.Second, tr.Capabilities().MaxDelay)
+	begun := time.Now()
+	require.NoError(t, one(t, c).Postpone(t.Context(), after))
+	d := one(t, c)
+	require.GreaterOrEqual(t, time.Since(begun), after, "early")
+	require.Equal(t, "x", string(d.Body()))
+	require.Equal(t, 2, d.Attempt())
+	require.NoError(t, d.Ack(t.Context()))
+	require.ErrorIs(t, d.Postpone(t.Context(), 0), transport.ErrSettled)
+	empty(t, tr, c)
+}
+
 func (s *suite) release(t *testing.T) {
 	t.Helper()
 	tr, queue := s.start(t), queueName()

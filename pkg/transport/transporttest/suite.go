@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) transport.Transport, options ...O
 			{"Nack", s.nack},
 			{"Requeue", s.requeue},
 			{"RequeueBeyondMaximum", s.requeueBeyondMaximum},
+			{"Postpone", s.postpone},
 			{"Release", s.release},
 			{"ReleaseOneOfMany", s.releaseOneOfMany},
 			{"DeadLetter", s.deadLetter},
