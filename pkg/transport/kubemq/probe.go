@@ -17,14 +17,27 @@ const (
 	promptly = minGetWait - 100*time.Millisecond
 	// probeExpiry removes what a probe that died left behind, in seconds.
 	probeExpiry = 60
+	// probeTries is how often a server must seem slow: on a busy machine any may once,
+	// and the strategy is for the life of the transport.
+	probeTries = 3
 )
 
 // probe finds out, on a queue of its own, whether the server allows
 // StrategyDirect: a Get for more than there is must be answered at once, must not
 // take messages that come later, and must not hold up settlements while it waits.
-// It takes milliseconds where all is well and little more than a second where not.
-// A server that is not what it seems gets StrategySingle, which is safe with any.
-func probe(ctx context.Context, client *Client) (Strategy, string, error) {
+// It takes milliseconds where all is well and some seconds where not. A server that
+// is not what it seems gets StrategySingle, which is safe with any.
+func probe(ctx context.Context, client *Client) (strategy Strategy, reason string, err error) {
+	for range probeTries {
+		strategy, reason, err = probeOnce(ctx, client)
+		if err != nil || strategy == StrategyDirect {
+			break
+		}
+	}
+	return strategy, reason, err
+}
+
+func probeOnce(ctx context.Context, client *Client) (Strategy, string, error) {
 	p := &prober{client: client, channel: "lovage.probe." + rand.Text()}
 	first, err := openStream(ctx, client)
 	if err != nil {

@@ -51,20 +51,23 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	type answerFunc = func(*pb.QueuesDownstreamResponse)
 	one := func() []*pb.QueueMessage { return []*pb.QueueMessage{message("probe", 1)} }
-	for reason, server := range map[string]func(get int, answer answerFunc){
-		"a Get for more than there is waits": func(_ int, answer answerFunc) {
+	for reason, server := range map[string]struct {
+		gets   int // of one try
+		answer func(get int, answer answerFunc)
+	}{
+		"a Get for more than there is waits": {1, func(_ int, answer answerFunc) {
 			time.AfterFunc(minGetWait, func() {
 				answer(&pb.QueuesDownstreamResponse{Messages: one()})
 			})
-		},
-		"an open transaction takes later messages": func(get int, answer answerFunc) {
+		}},
+		"an open transaction takes later messages": {2, func(get int, answer answerFunc) {
 			if get == 1 {
 				answer(&pb.QueuesDownstreamResponse{Messages: one()})
 				return
 			}
 			answer(&pb.QueuesDownstreamResponse{})
-		},
-		"settlements wait behind a Get": func(get int, answer answerFunc) {
+		}},
+		"settlements wait behind a Get": {3, func(get int, answer answerFunc) {
 			if get < 3 {
 				answer(&pb.QueuesDownstreamResponse{Messages: one()})
 				return
@@ -72,7 +75,7 @@ func TestProbe(t *testing.T) {
 			// The handler is busy with the Get: the barrier stands behind it.
 			<-time.After(minGetWait)
 			answer(&pb.QueuesDownstreamResponse{})
-		},
+		}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -82,10 +85,10 @@ func TestProbe(t *testing.T) {
 				switch request.RequestTypeData {
 				case pb.QueuesDownstreamRequestType_Get:
 					mu.Lock()
+					n := gets%server.gets + 1
 					gets++
-					n := gets
 					mu.Unlock()
-					server(n, answer)
+					server.answer(n, answer)
 				case pb.QueuesDownstreamRequestType_ActiveOffsets:
 					answer(&pb.QueuesDownstreamResponse{})
 				default:
@@ -97,6 +100,7 @@ func TestProbe(t *testing.T) {
 			})
 			require.Equal(t, "kubemq: strategy single: "+reason, <-notes)
 			require.Equal(t, time.Second, tr.Capabilities().MinWait)
+			require.Len(t, fake.of(pb.QueuesDownstreamRequestType_Get), probeTries*server.gets)
 		})
 	}
 }
