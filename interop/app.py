@@ -65,5 +65,14 @@ def _declare_python_tasks(app: Celery) -> None:
     def fail(message: str) -> NoReturn:
         raise ValueError(message)
 
+    @app.task(shared=False, name="python.sum")
+    def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    @app.task(shared=False, name="python.errback")
+    def errback(task_id: str, path: str) -> None:
+        with open(path, "a") as file:
+            file.write(f"python {task_id}\n")
+
 
 app = make_app(os.environ.get("LOVAGE_BROKER_URL", "lovage://localhost:50000"))

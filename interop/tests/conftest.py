@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compat  # noqa: F401  # isort: skip  # it must come before Celery
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from harness import Runs
+from harness import Program, Runs
 from stack import MAPPED_QUEUE, OTHER_QUEUE, QUEUE, Stack
+
+INTEROP = Path(__file__).resolve().parent.parent
 
 MakeStack = Callable[..., Stack]
 
@@ -29,6 +32,24 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def app(stack: Stack) -> Celery:
     """Return the Celery app that publishes to the shared worker."""
     return stack.app
+
+
+@pytest.fixture(scope="session")
+def python_worker(stack: Stack) -> Iterator[Program]:
+    """Return a Celery worker that consumes the queue "python" of the shared broker."""
+    command = [sys.executable, "-m", "celery", "-A", "app", "worker", "-P", "solo"]
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
+    program = Program(
+        [*command, "-Q", "python", *quiet],
+        INTEROP,
+        LOVAGE_BROKER_URL=stack.url,
+        PYTHONUNBUFFERED="1",
+    )
+    try:
+        program.wait_for_log(r"celery@\S+ ready")
+        yield program
+    finally:
+        program.stop()
 
 
 @pytest.fixture

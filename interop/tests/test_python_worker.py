@@ -6,33 +6,9 @@ can read too.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from celery import Celery
-from harness import Program
-from stack import SOON, Stack
-
-INTEROP = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="module")
-def python_worker(stack: Stack) -> Iterator[Program]:
-    command = [sys.executable, "-m", "celery", "-A", "app", "worker", "-P", "solo"]
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
-    program = Program(
-        [*command, "-Q", "python", *quiet],
-        INTEROP,
-        LOVAGE_BROKER_URL=stack.url,
-        PYTHONUNBUFFERED="1",
-    )
-    try:
-        program.wait_for_log(r"celery@\S+ ready")
-        yield program
-    finally:
-        program.stop()
+from stack import SOON
 
 
 @pytest.mark.usefixtures("python_worker")

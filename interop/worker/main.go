@@ -18,5 +18,6 @@ func registry() *tasks.Registry {
 	registerFailures(r)
 	registerOutcomes(r)
 	registerRuns(r)
+	registerCanvas(r)
 	return r
 }

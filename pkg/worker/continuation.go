@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lovage-project/lovage/pkg/acks"
 	"github.com/lovage-project/lovage/pkg/canvas"
@@ -105,16 +107,59 @@ func (w *Worker) publishErrbacks(j *job) error {
 	return w.publishContinuation(j, following)
 }
 
-// publishContinuation publishes one message after the other, each confirmed.
+// publishersOfGroup is how many members of a big group are on their way at once.
+// They have no order among them, and one at a time each would wait for the disk of
+// the broker.
+const publishersOfGroup = 16
+
+// publishContinuation publishes the messages in their order, each confirmed.
 func (w *Worker) publishContinuation(j *job, following canvas.Continuation) error {
-	for _, outgoing := range following.Messages {
-		message, err := w.wire(outgoing)
-		if err == nil {
-			err = w.publish(j, outgoing.Message.Queue, message)
+	for rest := following.Messages; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[0].Message.GroupID != "" && rest[n].Message.GroupID == rest[0].Message.GroupID {
+			n++
 		}
-		if err != nil {
-			return fmt.Errorf("%s[%s] to queue %q: %w", outgoing.Message.Task, outgoing.Message.ID, outgoing.Message.Queue, err)
+		if n <= publishersOfGroup {
+			n = 1
 		}
+		if err := w.publishTogether(j, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// publishTogether publishes messages until one can't be published, and returns
+// when none is on its way any more.
+func (w *Worker) publishTogether(j *job, messages []canvas.Outgoing) error {
+	var (
+		group  errgroup.Group
+		failed atomic.Bool
+	)
+	group.SetLimit(publishersOfGroup)
+	for _, outgoing := range messages {
+		group.Go(func() error {
+			if failed.Load() {
+				return nil
+			}
+			err := w.publishOutgoing(j, outgoing)
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (w *Worker) publishOutgoing(j *job, outgoing canvas.Outgoing) error {
+	message, err := w.wire(outgoing)
+	if err == nil {
+		err = w.publish(j, outgoing.Message.Queue, message)
+	}
+	if err != nil {
+		return fmt.Errorf("%s[%s] to queue %q: %w", outgoing.Message.Task, outgoing.Message.ID, outgoing.Message.Queue, err)
 	}
 	return nil
 }

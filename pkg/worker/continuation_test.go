@@ -243,6 +243,41 @@ func TestContinuationThatCannotBePublished(t *testing.T) {
 	}
 }
 
+func TestBigGroup(t *testing.T) {
+	const size = 3*publishersOfGroup + 1
+	members := make([]any, size)
+	for i := range members {
+		sig := next("member")
+		sig.Args, sig.Options = []any{int64(i)}, map[string]any{"queue": "members"}
+		members[i] = sig.Value()
+	}
+	group := protocol.Signature{Task: "celery.group", SubtaskType: "group", Kwargs: map[string]any{"tasks": members}}
+	for _, broken := range []bool{false, true} {
+		inBubble(t, func(h *harness) {
+			h.handle("t", returning(int64(5), nil))
+			if broken {
+				h.failPublishing("members", transport.ErrTooLarge)
+			}
+			h.start()
+			id := h.send(protocol.Message{Task: "t", Chain: []protocol.Signature{group}})
+			synctest.Wait()
+			published := h.published("members")
+			if broken {
+				require.Equal(t, protocol.StateFailure, h.only(id).Status)
+				require.Empty(t, published)
+				return
+			}
+			require.Equal(t, protocol.StateSuccess, h.only(id).Status)
+			indexes := map[int]bool{}
+			for _, m := range published {
+				require.Equal(t, []any{int64(5), int64(*m.GroupIndex)}, m.Args)
+				indexes[*m.GroupIndex] = true
+			}
+			require.Len(t, indexes, size)
+		})
+	}
+}
+
 func TestErrbackThatCannotBePublished(t *testing.T) {
 	for late, want := range map[bool]string{true: "requeue 1s", false: "worker.TaskFailed"} {
 		unwanted := map[bool]string{true: "worker.TaskFailed", false: "requeue 1s"}[late]
