@@ -38,6 +38,19 @@ func fixed(name string, stamps []any) bool {
 	return name == "group_id" || name == "stamped_headers" || slices.Contains(stamps, any(name))
 }
 
+// override is how groups and chains merge: given options win even where they are
+// null. A fixed group id stays.
+func override(own, given options) options {
+	merged := options{}
+	maps.Copy(merged, own)
+	for name, value := range given {
+		if _, has := own[name]; !has || !fixed(name, nil) {
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
 // underlay gives options where over has none or null.
 func underlay(under, over options) options {
 	merged := options{}
