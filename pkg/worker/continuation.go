@@ -58,11 +58,20 @@ func (w *Worker) continueSuccess(j *job) {
 		j.continued, j.children = true, following.Children
 		return
 	}
-	j.err = fmt.Errorf("worker: what follows %s[%s] could not be published: %w", j.message.Task, j.message.ID, err)
+	j.err = unpublished(fmt.Errorf("worker: what follows %s[%s] could not be published: %w", j.message.Task, j.message.ID, err))
 	j.outcome = acks.Failure
 	if j.policy.Late && !hopeless(err) {
 		j.outcome = acks.ResultUnstored
 	}
+}
+
+// unpublished is an error of publishing as Python gets it from Celery: kombu's.
+func unpublished(err error) error {
+	class := "OperationalError"
+	if encode := (*protocol.EncodeError)(nil); errors.As(err, &encode) {
+		class = "EncodeError"
+	}
+	return tasks.WithPythonClass(err, "kombu.exceptions", class)
 }
 
 // continueFailure follows a failure that is stored: the steps behind the task in

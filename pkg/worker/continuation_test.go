@@ -235,7 +235,9 @@ func TestContinuationThatCannotBePublished(t *testing.T) {
 				after = strings.TrimSpace(strings.ReplaceAll(after, "publish second failed", ""))
 				require.True(t, strings.HasPrefix(strings.Join(strings.Fields(after), " "), c.want), after)
 				if strings.Contains(c.want, "FAILURE") {
-					require.Contains(t, h.only("first").Result.(protocol.Exception).Args[0], `second[id of second] to queue "second"`)
+					exception := h.only("first").Result.(protocol.Exception)
+					require.Equal(t, [2]string{"kombu.exceptions", "OperationalError"}, [2]string{exception.Module, exception.Type})
+					require.Contains(t, exception.Args[0], `second[id of second] to queue "second"`)
 				}
 				h.heal()
 			})

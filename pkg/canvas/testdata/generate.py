@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import celery
-from celery import Celery, chain, chord, group, signature
+from celery import Celery, chain, group, signature
 from celery.app.trace import build_tracer
 from kombu.utils.json import dumps, loads
 
