@@ -82,8 +82,8 @@ func (w *Worker) continueFailure(j *job, decision acks.Decision) acks.Decision {
 		return decision
 	}
 	err := w.failChain(j)
-	if err == nil {
-		err = w.publishErrbacks(j)
+	if err == nil || !j.policy.Late { // an early task has no second chance
+		err = errors.Join(err, w.publishErrbacks(j))
 	}
 	if err == nil || !j.policy.Late || hopeless(err) {
 		return decision

@@ -297,6 +297,18 @@ func TestErrbackThatCannotBePublished(t *testing.T) {
 	}
 }
 
+func TestErrbacksOfAnEarlyTaskDoNotNeedTheBackend(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.handle("t", returning(nil, errBoom))
+		h.backend.fail = func(protocol.Meta) error { return errBoom }
+		h.start()
+		h.send(workflow())
+		elapse(3 * storePatience)
+		synctest.Wait()
+		require.Len(t, h.published("errback"), 1)
+	})
+}
+
 // TestResultTooLargeDoesNotFailWhatRuns: the next step was published, so its
 // result is its own.
 func TestResultTooLargeDoesNotFailWhatRuns(t *testing.T) {
