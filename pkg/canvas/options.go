@@ -123,3 +123,25 @@ func values(signatures []protocol.Signature) []any {
 	}
 	return list
 }
+
+// withArgs prepends partial arguments, which an immutable signature doesn't take.
+func withArgs(sig protocol.Signature, args []any) protocol.Signature {
+	if !sig.Immutable && len(args) > 0 {
+		sig.Args = slices.Concat(args, sig.Args)
+	}
+	return sig
+}
+
+// withOptions is the signature with other options; the signature that was decoded
+// stays as it is.
+func withOptions(sig protocol.Signature, o options) protocol.Signature {
+	sig.Options = o
+	return sig
+}
+
+// withTasks is a group or chain with other members.
+func withTasks(sig protocol.Signature, tasks []protocol.Signature) protocol.Signature {
+	sig.Kwargs = maps.Clone(sig.Kwargs)
+	sig.Kwargs["tasks"] = values(tasks)
+	return sig
+}
