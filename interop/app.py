@@ -66,6 +66,15 @@ def _declare_python_tasks(app: Celery) -> None:
     def fail(message: str) -> NoReturn:
         raise ValueError(message)
 
+    @app.task(shared=False, name="python.sum")
+    def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    @app.task(shared=False, name="python.errback")
+    def errback(task_id: str, path: str) -> None:
+        with open(path, "a") as file:
+            file.write(f"python {task_id}\n")
+
 
 def _declare_shared_tasks(app: Celery) -> None:
     @app.task(shared=False, name="both.describe", bind=True)

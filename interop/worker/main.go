@@ -20,5 +20,6 @@ func registry() *tasks.Registry {
 	registerRetries(r)
 	registerRuns(r)
 	registerAcks(r)
+	registerCanvas(r)
 	return r
 }

@@ -65,6 +65,7 @@ func (p *Publisher) Success(m *protocol.Message, value any, now time.Time) (Cont
 	}
 	s := p.sender(m, now)
 	given := s.given()
+	given["priority"] = nil // beats that of a group or chain, but not of a task
 	if p.InheritPriority {
 		given["priority"] = int64(m.Priority)
 	}

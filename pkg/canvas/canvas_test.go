@@ -172,6 +172,29 @@ func TestChainAsErrback(t *testing.T) {
 	require.Len(t, made.Messages[0].Message.Chain, 1)
 }
 
+// TestChainOfOneGroup: Celery 5.7 forgets the return value on this way.
+func TestChainOfOneGroup(t *testing.T) {
+	one := chainOf(groupOf([]protocol.Signature{task("a"), task("b")}))
+	made, err := publisher.Success(&protocol.Message{ID: "id", Callbacks: []protocol.Signature{one}}, int64(5), time.Now())
+	require.NoError(t, err)
+	for _, outgoing := range made.Messages {
+		require.Equal(t, []any{int64(5)}, outgoing.Message.Args)
+	}
+	require.Len(t, made.Messages, 2)
+}
+
+func TestErrbackOfAChainIsForTheBodyOfItsChord(t *testing.T) {
+	chain := chainOf(task("a"), chordOf(task("body")))
+	chain.Options = map[string]any{"link_error": task("e").Value()}
+	made, err := publisher.Success(&protocol.Message{ID: "id", Callbacks: []protocol.Signature{chain}}, nil, time.Now())
+	require.NoError(t, err)
+	first := made.Messages[0].Message
+	require.Equal(t, "e", first.Errbacks[0].Task)
+	body, err := protocol.DecodeSignature(first.Chain[0].Kwargs["body"])
+	require.NoError(t, err)
+	require.Equal(t, []any{task("e").Value()}, body.Options["link_error"])
+}
+
 func TestRestDescendsIntoChords(t *testing.T) {
 	grouped := identified(task("g"), "2")
 	grouped.Options["group_id"] = "group"

@@ -1,6 +1,7 @@
 package canvas
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lovage-project/lovage/pkg/protocol"
@@ -8,9 +9,10 @@ import (
 
 // applyChain sends the first step with the others as its chain (chain.run). What
 // the options say of a whole, its id, its group and its callbacks, is for the last
-// step; link_error is for every one; the rest is for the first.
+// step; link_error is for every one; the rest is for the first. A chain that was
+// serialized has no args and is never immutable itself, its steps may be.
 func (s *sender) applyChain(sig protocol.Signature, args []any, given options, path string) (applied, error) {
-	merged := underlay(sig.Options, given)
+	merged := override(sig.Options, given)
 	p, err := placeOf(merged)
 	if err != nil {
 		return applied{}, err
@@ -20,7 +22,7 @@ func (s *sender) applyChain(sig protocol.Signature, args []any, given options, p
 		return applied{}, err
 	}
 	for i := range steps {
-		steps[i] = linked(steps[i], "link_error", listOf(merged["link_error"]))
+		steps[i] = onError(steps[i], listOf(merged["link_error"]))
 	}
 	last := len(steps) - 1
 	steps[last] = linked(steps[last], "link", listOf(merged["link"]))
@@ -33,7 +35,7 @@ func (s *sender) applyChain(sig protocol.Signature, args []any, given options, p
 	slices.Reverse(rest)
 	first := without(merged, "task_id", "root_id", "parent_id", "group_id", "group_index", "chord", "link", "link_error")
 	first["chain"] = slices.Concat(listOf(merged["chain"]), values(rest))
-	sent, err := s.apply(steps[0], withArgs(sig, args).Args, first, at(path, 0))
+	sent, err := s.apply(steps[0], args, first, at(path, 0))
 	if last > 0 {
 		sent.whole = whole
 	}
@@ -73,17 +75,35 @@ func steps(sig protocol.Signature) ([]protocol.Signature, error) {
 	return all, nil
 }
 
-// linked adds callbacks to a step: to a group's every member, and to the body of a
-// chord too.
+// onError adds errbacks to a step: to every member of a group, and to the body of
+// a chord.
+func onError(sig protocol.Signature, errbacks []any) protocol.Signature {
+	switch sig.SubtaskType {
+	case typeGroup:
+		tasks, err := tasksOf(sig)
+		if err != nil {
+			return sig // it is refused when it is sent
+		}
+		for i := range tasks {
+			tasks[i] = onError(tasks[i], errbacks)
+		}
+		return withTasks(sig, tasks)
+	case typeChord:
+		body, err := protocol.DecodeSignature(sig.Kwargs["body"])
+		if err != nil {
+			return sig
+		}
+		sig.Kwargs = maps.Clone(sig.Kwargs)
+		sig.Kwargs["body"] = onError(body, errbacks).Value()
+		return sig
+	}
+	return linked(sig, "link_error", errbacks)
+}
+
+// linked adds callbacks to an option.
 func linked(sig protocol.Signature, option string, callbacks []any) protocol.Signature {
 	if len(callbacks) == 0 {
 		return sig
-	}
-	if tasks, err := tasksOf(sig); err == nil && sig.SubtaskType == typeGroup {
-		for i := range tasks {
-			tasks[i] = linked(tasks[i], option, callbacks)
-		}
-		return withTasks(sig, tasks)
 	}
 	o := underlay(sig.Options, nil)
 	o[option] = slices.Concat(listOf(o[option]), callbacks)

@@ -109,3 +109,66 @@ func TestRest(t *testing.T) {
 		require.Equal(t, f.metas[failed.ID].Result, f.metas[step.ID].Result)
 	}
 }
+
+// produced are the messages of a real producer.
+func produced(t *testing.T, name string) []*protocol.Message {
+	t.Helper()
+	sent := list(readJSON(t, "vectors/"+name+".json")["messages"])
+	messages := make([]*protocol.Message, 0, len(sent))
+	for _, v := range sent {
+		envelope, err := protocol.DecodeEnvelope([]byte(mapping(v)["redis_value"].(string)), protocol.DefaultLimits())
+		require.NoError(t, err)
+		messages = append(messages, decode(t, envelope))
+	}
+	return messages
+}
+
+// walk runs a task and what follows it, each adding its two arguments, to the end
+// of the chain.
+func walk(t *testing.T, m *protocol.Message) []*protocol.Message {
+	t.Helper()
+	way := []*protocol.Message{m}
+	for {
+		args := list(m.Args)
+		made, err := publisher.Success(m, args[0].(int64)+args[1].(int64), time.Now())
+		require.NoError(t, err)
+		if len(made.Messages) == 0 {
+			return way
+		}
+		require.Len(t, made.Messages, 1)
+		next := overTheWire(t, made.Messages[0].Message)
+		require.Equal(t, [2]string{m.ID, way[0].ID}, [2]string{next.ParentID, next.RootID})
+		m = next
+		way = append(way, m)
+	}
+}
+
+func TestChainsOfRealProducers(t *testing.T) {
+	old := produced(t, "msg_proto1_chain")[0] // the steps are links of links
+	require.Equal(t, protocol.Protocol1, old.Protocol)
+	require.Empty(t, old.Chain)
+	way := walk(t, old)
+	require.Len(t, way, 3)
+	require.Equal(t, []any{int64(6), int64(4)}, way[2].Args)
+
+	way = walk(t, produced(t, "msg_chain4")[0])
+	require.Len(t, way, 4)
+	require.Equal(t, []any{int64(4), int64(4)}, way[2].Args, "an immutable step")
+	require.Equal(t, []any{int64(8), int64(5)}, way[3].Args)
+	require.Equal(t, "q2", way[3].Queue)
+	require.Equal(t, 3, way[3].Priority)
+	for _, m := range way {
+		require.Equal(t, "proj.on_err", m.Errbacks[0].Task)
+	}
+
+	way = walk(t, produced(t, "msg_stamps_chain")[0])
+	require.Equal(t, []string{"batch"}, way[1].StampedHeaders)
+	require.Equal(t, map[string]any{"batch": "b-7"}, way[1].Stamps)
+
+	for i, first := range produced(t, "msg_group_chain") {
+		way = walk(t, first)
+		require.Empty(t, way[0].GroupID, "only the last step stands in the group")
+		require.NotEmpty(t, way[1].GroupID)
+		require.Equal(t, i, *way[1].GroupIndex)
+	}
+}

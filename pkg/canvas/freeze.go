@@ -45,6 +45,9 @@ func (s *sender) freeze(sig protocol.Signature, p place, path string) (protocol.
 			return sig, nil, err
 		}
 		whole, err := s.freezeSteps(steps, p, path)
+		if whole != nil {
+			sig = withOptions(sig, underlay(sig.Options, options{"task_id": whole.id}))
+		}
 		return withTasks(sig, steps), whole, err
 	case typeChord:
 		return sig, nil, nil
@@ -77,9 +80,19 @@ func (s *sender) placed(own options, p place) options {
 	return o
 }
 
+// freezeGroup: the id of a chain is not for a group at its end, and the members of
+// groups in the group count on.
 func (s *sender) freezeGroup(sig protocol.Signature, p place, path string) (protocol.Signature, *result, error) {
+	p.id = ""
 	o := s.placed(sig.Options, p)
+	if own, fixed := sig.Options["root_id"]; fixed {
+		o["root_id"] = own // also null
+	}
 	id, err := s.idOf(o, path)
+	if err != nil {
+		return sig, nil, err
+	}
+	root, err := textOf(o, "root_id")
 	if err != nil {
 		return sig, nil, err
 	}
@@ -92,7 +105,7 @@ func (s *sender) freezeGroup(sig protocol.Signature, p place, path string) (prot
 	frozen := make([]protocol.Signature, len(members))
 	for i, member := range members {
 		var whole *result
-		frozen[i], whole, err = s.freeze(member.sig, place{root: p.root, group: p.group, index: &i, chord: p.chord}, at(path, i))
+		frozen[i], whole, err = s.freeze(member.sig, place{root: root, group: p.group, index: &i, chord: p.chord}, at(path, i))
 		if err != nil {
 			return sig, nil, err
 		}

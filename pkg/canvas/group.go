@@ -7,7 +7,7 @@ import (
 // applyGroup sends every member (group.apply_async). The id of the group is the
 // option task_id. An empty group sends nothing.
 func (s *sender) applyGroup(sig protocol.Signature, args []any, given options, path string) (applied, error) {
-	merged := merge(sig.Options, given)
+	merged := override(sig.Options, given)
 	if len(listOf(merged["chain"])) > 0 {
 		return applied{}, &UnsupportedError{What: "a group inside a chain (a chord)"}
 	}

@@ -38,6 +38,19 @@ func fixed(name string, stamps []any) bool {
 	return name == "group_id" || name == "stamped_headers" || slices.Contains(stamps, any(name))
 }
 
+// override is how groups and chains merge: given options win even where they are
+// null. A fixed group id stays.
+func override(own, given options) options {
+	merged := options{}
+	maps.Copy(merged, own)
+	for name, value := range given {
+		if _, has := own[name]; !has || !fixed(name, nil) {
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
 // underlay gives options where over has none or null.
 func underlay(under, over options) options {
 	merged := options{}
@@ -109,4 +122,26 @@ func values(signatures []protocol.Signature) []any {
 		list[i] = sig.Value()
 	}
 	return list
+}
+
+// withArgs prepends partial arguments, which an immutable signature doesn't take.
+func withArgs(sig protocol.Signature, args []any) protocol.Signature {
+	if !sig.Immutable && len(args) > 0 {
+		sig.Args = slices.Concat(args, sig.Args)
+	}
+	return sig
+}
+
+// withOptions is the signature with other options; the signature that was decoded
+// stays as it is.
+func withOptions(sig protocol.Signature, o options) protocol.Signature {
+	sig.Options = o
+	return sig
+}
+
+// withTasks is a group or chain with other members.
+func withTasks(sig protocol.Signature, tasks []protocol.Signature) protocol.Signature {
+	sig.Kwargs = maps.Clone(sig.Kwargs)
+	sig.Kwargs["tasks"] = values(tasks)
+	return sig
 }

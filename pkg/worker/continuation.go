@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lovage-project/lovage/pkg/acks"
 	"github.com/lovage-project/lovage/pkg/canvas"
@@ -21,24 +23,6 @@ func publisherOf(o Options) canvas.Publisher {
 		InheritPriority: o.TaskInheritParentPriority, Origin: o.Hostname, Timezone: o.Timezone,
 	}
 }
-
-// checkContinuation refuses a message before its task runs where what follows
-// could not be published.
-func (w *Worker) checkContinuation(m *protocol.Message) error {
-	if inChord(m) && w.backend == nil {
-		return &unsupportedError{message: m, needs: "a chord without a result backend"}
-	}
-	err := w.publisher.Check(m)
-	var unsupported *canvas.UnsupportedError
-	if errors.As(err, &unsupported) {
-		return &unsupportedError{message: m, needs: unsupported.What}
-	}
-	return err
-}
-
-// inChord tells whether a task is part of a chord's header. The join, which is not
-// done here, waits for its result, so one is stored whatever the settings say.
-func inChord(m *protocol.Message) bool { return m.Chord != nil }
 
 // continueSuccess publishes the link callbacks of a task that succeeded and the
 // next step of its chain, as Celery before the result is stored. Where that can't
@@ -56,7 +40,7 @@ func (w *Worker) continueSuccess(j *job) {
 		j.continued, j.children = true, following.Children
 		return
 	}
-	j.err = fmt.Errorf("worker: what follows %s[%s] could not be published: %w", j.message.Task, j.message.ID, err)
+	j.err = unpublished(fmt.Errorf("worker: what follows %s[%s] could not be published: %w", j.message.Task, j.message.ID, err))
 	j.outcome = acks.Failure
 	if j.policy.Late && !hopeless(err) {
 		j.outcome = acks.ResultUnstored
@@ -67,6 +51,15 @@ func (w *Worker) continueSuccess(j *job) {
 // follows: that comes before it is stored, and the record lists it.
 func followedBefore(j *job) bool { return j.stored != nil && len(j.stored.Children) > 0 }
 
+// unpublished is an error of publishing as Python gets it from Celery: kombu's.
+func unpublished(err error) error {
+	class := "OperationalError"
+	if encode := (*protocol.EncodeError)(nil); errors.As(err, &encode) {
+		class = "EncodeError"
+	}
+	return tasks.WithPythonClass(err, "kombu.exceptions", class)
+}
+
 // continueFailure follows a failure that is stored: the steps behind the task in
 // its chain fail with it, then its errbacks are published. Where that can't be done
 // a late task is handed back.
@@ -75,8 +68,8 @@ func (w *Worker) continueFailure(j *job, decision acks.Decision) acks.Decision {
 		return decision
 	}
 	err := w.failChain(j)
-	if err == nil {
-		err = w.publishErrbacks(j)
+	if err == nil || !j.policy.Late { // an early task has no second chance
+		err = errors.Join(err, w.publishErrbacks(j))
 	}
 	if err == nil || !j.policy.Late || hopeless(err) {
 		return decision
@@ -109,16 +102,59 @@ func (w *Worker) publishErrbacks(j *job) error {
 	return w.publishContinuation(j, following)
 }
 
-// publishContinuation publishes one message after the other, each confirmed.
+// publishersOfGroup is how many members of a big group are on their way at once.
+// They have no order among them, and one at a time each would wait for the disk of
+// the broker.
+const publishersOfGroup = 16
+
+// publishContinuation publishes the messages in their order, each confirmed.
 func (w *Worker) publishContinuation(j *job, following canvas.Continuation) error {
-	for _, outgoing := range following.Messages {
-		message, err := w.wire(outgoing)
-		if err == nil {
-			err = w.publish(j, outgoing.Message.Queue, message)
+	for rest := following.Messages; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[0].Message.GroupID != "" && rest[n].Message.GroupID == rest[0].Message.GroupID {
+			n++
 		}
-		if err != nil {
-			return fmt.Errorf("%s[%s] to queue %q: %w", outgoing.Message.Task, outgoing.Message.ID, outgoing.Message.Queue, err)
+		if n <= publishersOfGroup {
+			n = 1
 		}
+		if err := w.publishTogether(j, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// publishTogether publishes messages until one can't be published, and returns
+// when none is on its way any more.
+func (w *Worker) publishTogether(j *job, messages []canvas.Outgoing) error {
+	var (
+		group  errgroup.Group
+		failed atomic.Bool
+	)
+	group.SetLimit(publishersOfGroup)
+	for _, outgoing := range messages {
+		group.Go(func() error {
+			if failed.Load() {
+				return nil
+			}
+			err := w.publishOutgoing(j, outgoing)
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (w *Worker) publishOutgoing(j *job, outgoing canvas.Outgoing) error {
+	message, err := w.wire(outgoing)
+	if err == nil {
+		err = w.publish(j, outgoing.Message.Queue, message)
+	}
+	if err != nil {
+		return fmt.Errorf("%s[%s] to queue %q: %w", outgoing.Message.Task, outgoing.Message.ID, outgoing.Message.Queue, err)
 	}
 	return nil
 }
@@ -150,46 +186,4 @@ func (w *Worker) taskSerializer(name string) string {
 		return ""
 	}
 	return task.Options().Serializer
-}
-
-// unsupportedError: the message asks for something this version can't do. It is
-// refused whole: running the task and dropping what follows it would lose work.
-type unsupportedError struct {
-	message *protocol.Message
-	needs   string
-}
-
-func (e *unsupportedError) Error() string {
-	return "worker: task " + e.message.Task + "[" + e.message.ID + "] asks for " + e.needs + ", which this version does not support"
-}
-
-// storeUnsupported tells whoever waits for the task, or for the chain it is part
-// of.
-func (w *Worker) storeUnsupported(e *unsupportedError) {
-	exception := protocol.Exception{Type: "NotImplementedError", Module: "builtins", Args: []any{e.Error()}}
-	refused := meta(e.message.ID, protocol.StateFailure)
-	refused.GroupID, refused.ParentID = e.message.GroupID, e.message.ParentID
-	w.storeRefusal(refused, exception)
-	w.storeRefusals(canvas.Rest(e.message), exception)
-}
-
-// failChord tells whoever waits for the body of a chord that no worker of this
-// queue joins it.
-func (w *Worker) failChord(j *job) {
-	m, err := protocol.DecodeMessage(j.envelope, protocol.DecodeOptions{Accept: w.accept, Limits: w.options.Limits})
-	if err != nil {
-		return // the message is kept as it is
-	}
-	w.storeRefusals(canvas.Joined(m), protocol.Exception{
-		Type: "ChordError", Module: "celery.exceptions",
-		Args: []any{fmt.Sprintf("the chord can't be joined: %s is not registered with the worker of queue %q", m.Task, j.delivery.Queue())},
-	})
-}
-
-func (w *Worker) storeRefusals(steps []canvas.Step, exception protocol.Exception) {
-	for _, step := range steps {
-		m := meta(step.ID, protocol.StateFailure)
-		m.GroupID = step.GroupID
-		w.storeRefusal(m, exception)
-	}
 }

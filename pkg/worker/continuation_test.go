@@ -235,10 +235,47 @@ func TestContinuationThatCannotBePublished(t *testing.T) {
 				after = strings.TrimSpace(strings.ReplaceAll(after, "publish second failed", ""))
 				require.True(t, strings.HasPrefix(strings.Join(strings.Fields(after), " "), c.want), after)
 				if strings.Contains(c.want, "FAILURE") {
-					require.Contains(t, h.only("first").Result.(protocol.Exception).Args[0], `second[id of second] to queue "second"`)
+					exception := h.only("first").Result.(protocol.Exception)
+					require.Equal(t, [2]string{"kombu.exceptions", "OperationalError"}, [2]string{exception.Module, exception.Type})
+					require.Contains(t, exception.Args[0], `second[id of second] to queue "second"`)
 				}
 				h.heal()
 			})
+		})
+	}
+}
+
+func TestBigGroup(t *testing.T) {
+	const size = 3*publishersOfGroup + 1
+	members := make([]any, size)
+	for i := range members {
+		sig := next("member")
+		sig.Args, sig.Options = []any{int64(i)}, map[string]any{"queue": "members"}
+		members[i] = sig.Value()
+	}
+	group := protocol.Signature{Task: "celery.group", SubtaskType: "group", Kwargs: map[string]any{"tasks": members}}
+	for _, broken := range []bool{false, true} {
+		inBubble(t, func(h *harness) {
+			h.handle("t", returning(int64(5), nil))
+			if broken {
+				h.failPublishing("members", transport.ErrTooLarge)
+			}
+			h.start()
+			id := h.send(protocol.Message{Task: "t", Chain: []protocol.Signature{group}})
+			synctest.Wait()
+			published := h.published("members")
+			if broken {
+				require.Equal(t, protocol.StateFailure, h.only(id).Status)
+				require.Empty(t, published)
+				return
+			}
+			require.Equal(t, protocol.StateSuccess, h.only(id).Status)
+			indexes := map[int]bool{}
+			for _, m := range published {
+				require.Equal(t, []any{int64(5), int64(*m.GroupIndex)}, m.Args)
+				indexes[*m.GroupIndex] = true
+			}
+			require.Len(t, indexes, size)
 		})
 	}
 }
@@ -258,6 +295,18 @@ func TestErrbackThatCannotBePublished(t *testing.T) {
 			h.heal()
 		})
 	}
+}
+
+func TestErrbacksOfAnEarlyTaskDoNotNeedTheBackend(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.handle("t", returning(nil, errBoom))
+		h.backend.fail = func(protocol.Meta) error { return errBoom }
+		h.start()
+		h.send(workflow())
+		elapse(3 * storePatience)
+		synctest.Wait()
+		require.Len(t, h.published("errback"), 1)
+	})
 }
 
 // TestResultTooLargeDoesNotFailWhatRuns: the next step was published, so its

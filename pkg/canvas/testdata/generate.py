@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import celery
-from celery import Celery, chain, chord, group, signature
+from celery import Celery, chain, group, signature
 from celery.app.trace import build_tracer
 from kombu.utils.json import dumps, loads
 
@@ -126,6 +126,16 @@ def cases() -> list[dict[str, Any]]:
         case("an empty group", [many()]),
         case("a chain as callback", [later(s("x.a", 1), s("x.b", 2), s("x.c", 3))]),
         case("a chain with links", [later(s("x.a"), s("x.b")).set(link=[s("x.l")], link_error=[s("x.e")], task_id="last")]),
+        case("links of a chain that ends in a group", [
+            later(s("x.a"), many(s("x.b", link_error=s("x.own")), s("x.c"))).set(link=[s("x.l")], link_error=s("x.e"))]),
+        case("links of a group", [many(s("x.a", link=[s("x.own")]), s("x.b"), link=[s("x.l")], queue="q")]),
+        case("a chain with an id that ends in a group", [later(s("x.a"), many(s("x.b"), s("x.c"))).set(task_id="lost")]),
+        case("a group with a priority", [many(s("x.a"), s("x.b", priority=2), priority=3)]),
+        case("a chain in groups in chains", [
+            many(later(s("x.a"), many(later(s("x.b"), many(s("x.c"), s("x.d"))), s("x.e"))), s("x.f"), queue="gq")]),
+        case("a chain of one", [later(s("x.a")).set(link=s("x.l"), queue="q", group_id="g", group_index=3)]),
+        case("a chain with an empty group", [later(many(), s("x.a"), many(), s("x.b"))]),
+        case("an immutable chain", [chain(s("x.a", 1), s("x.b"), app=app).set(immutable=True)]),
         case("a chain in a chain", [later(s("x.a"), later(s("x.b"), s("x.c")), s("x.d"))]),
         case("a chain that ends in a group", [later(s("x.a"), many(s("x.b"), s("x.c")))]),
         case("a chain with a group of one", [later(s("x.a"), many(s("x.b")), s("x.c"))]),
@@ -166,15 +176,15 @@ def cases() -> list[dict[str, Any]]:
     ]
 
 
-def clean(v: Any, inside: str = "") -> Any:
-    """Leave out what says nothing: null options and the name of a queue that only the rpc backend reads."""
+def clean(v: Any, inside: str = "", sent: bool = True) -> Any:
+    """Leave out what says nothing: the name of a queue that only the rpc backend reads, and null options of what is sent."""
     if isinstance(v, dict):
         return {
-            key: clean(item, key)
+            key: clean(item, key, sent and key != "embed")
             for key, item in v.items()
-            if not (inside == "options" and item is None) and not (key == "reply_to" and item == app.thread_oid)
+            if not (sent and inside == "options" and item is None) and not (key == "reply_to" and item == app.thread_oid)
         }
-    return [clean(item) for item in v] if isinstance(v, (list, tuple)) else v
+    return [clean(item, "", sent) for item in v] if isinstance(v, (list, tuple)) else v
 
 
 json.dump(clean({"celery": celery.__version__, "cases": cases()}), sys.stdout, indent=1, sort_keys=True)
