@@ -18,5 +18,6 @@ func registry() *tasks.Registry {
 	registerFailures(r)
 	registerOutcomes(r)
 	registerRuns(r)
+	registerOnce(r)
 	return r
 }
