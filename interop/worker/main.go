@@ -21,5 +21,6 @@ func registry() *tasks.Registry {
 	registerRuns(r)
 	registerAcks(r)
 	registerCanvas(r)
+	registerOnce(r)
 	return r
 }

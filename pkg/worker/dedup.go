@@ -100,7 +100,8 @@ func (w *Worker) succeededBefore(j *job) bool {
 	if !w.options.DeduplicateSuccessful || !j.policy.Late || j.ignoreResult || w.backend == nil {
 		return false
 	}
-	if !j.request.Redelivered && !w.mayBeRerun(j) {
+	// A broker that doesn't count crashes doesn't mark what it delivers after one.
+	if !j.request.Redelivered && w.transport.Capabilities().CountsAttempts {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), lookPatience)

@@ -3,7 +3,6 @@ package worker
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"sync"
 	"time"
 
@@ -25,24 +24,18 @@ func identityOf(queue string, e *protocol.Envelope, m *protocol.Message) identit
 	if e.Properties.DeliveryTag == "" {
 		return ""
 	}
+	// With the length of each part, so that no two lists of parts look alike.
+	var head []byte
+	for _, part := range []string{queue, m.Task, m.ID, e.Properties.DeliveryTag} {
+		head = binary.BigEndian.AppendUint64(head, uint64(len(part)))
+		head = append(head, part...)
+	}
+	head = binary.BigEndian.AppendUint64(head, uint64(m.Retries))
 	sum := sha256.New()
-	var retries [8]byte
-	binary.BigEndian.PutUint64(retries[:], uint64(m.Retries))
-	for _, part := range [][]byte{
-		[]byte(queue), []byte(m.Task), []byte(m.ID), retries[:], []byte(e.Properties.DeliveryTag), e.Body,
-	} {
-		writePart(sum, part)
+	for _, part := range [][]byte{head, e.Body} {
+		_, _ = sum.Write(part) // a hash returns no errors
 	}
 	return identity(sum.Sum(nil))
-}
-
-// writePart writes the length too, so that no two lists of parts look alike.
-func writePart(sum hash.Hash, part []byte) {
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-	// A hash returns no errors.
-	_, _ = sum.Write(length[:])
-	_, _ = sum.Write(part)
 }
 
 // window knows the messages that run here and those that have finished lately. A

@@ -24,11 +24,18 @@ const (
 
 // Fetch reads the newest state of a task, or the first SUCCESS if there is one;
 // results.ErrNotFound when there is none. Servers that make a peek wait need a
-// second for everything but SUCCESS.
+// second for everything but SUCCESS and nothing.
 func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, error) {
 	channel, err := b.channel(taskID)
 	if err != nil {
 		return protocol.Meta{}, err
+	}
+	empty, err := b.client.IsEmpty(ctx, channel)
+	switch {
+	case err != nil:
+		return protocol.Meta{}, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
+	case empty:
+		return protocol.Meta{}, fmt.Errorf("results: task %q: %w", taskID, results.ErrNotFound)
 	}
 	// One is answered at once if there is any, and mostly it is all there is.
 	meta, _, err := b.peek(ctx, channel, taskID, 1)
