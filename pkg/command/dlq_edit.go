@@ -120,7 +120,8 @@ func (d *dlqTool) edit(ctx context.Context, box *letterBox, id string, edit lett
 		if err := sendTo(ctx, box.client, edited, destination); err != nil {
 			return err
 		}
-		return run.note(letterOf(edited), destination)
+		run.note(letterOf(edited), destination)
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -130,5 +131,5 @@ func (d *dlqTool) edit(ctx context.Context, box *letterBox, id string, edit lett
 	case d.json:
 		return d.printJSON(run.done)
 	}
-	return nil
+	return run.unprinted
 }

@@ -49,7 +49,7 @@ func TestDLQEdit(t *testing.T) {
 	require.Len(t, l.in("failed"), 2)
 	replayed := l.in("shop.orders")
 	require.Len(t, replayed, 1)
-	require.Equal(t, map[string]string{"priority": "3"}, replayed[0].Tags)
+	require.Equal(t, map[string]string{"priority": "3", "lovage-replayed": "true"}, replayed[0].Tags)
 	message = decoded(t, replayed[0])
 	require.Equal(t, "shop.charge", message.Task)
 	require.Zero(t, message.Retries)

@@ -102,6 +102,7 @@ func (d *dlqTool) work(ctx context.Context, queue string, w *letterWork) error {
 	return open(ctx, queue, func(ctx context.Context, box *letterBox) error {
 		r := &letterRun{letterWork: w, tool: d, refused: map[uint64]error{}, done: []doneLetter{}}
 		err := r.run(ctx, box)
+		err = errors.Join(err, r.unprinted)
 		if d.json {
 			err = errors.Join(err, d.printJSON(r.done))
 		} else if len(r.done) == 0 {
@@ -121,6 +122,9 @@ type letterRun struct {
 	// refused are the letters without a target, by their sequence.
 	refused map[uint64]error
 	done    []doneLetter
+	// unprinted is why a line could not be printed. The work goes on all the same:
+	// what was sent is to be removed.
+	unprinted error
 }
 
 func (r *letterRun) run(ctx context.Context, box *letterBox) error {
@@ -132,7 +136,7 @@ func (r *letterRun) run(ctx context.Context, box *letterBox) error {
 	found, err := box.find(ctx, r.filter.limit, r.wants)
 	for _, l := range found {
 		to, _ := r.to(l) // it is wanted, so it has one
-		err = errors.Join(err, r.note(l, to))
+		r.note(l, to)
 	}
 	return err
 }
@@ -166,7 +170,8 @@ func (r *letterRun) apply(ctx context.Context, client *kubemq.Client, l letter, 
 			return err
 		}
 	}
-	return r.note(l, to)
+	r.note(l, to)
+	return nil
 }
 
 // sendTo sends a message to a queue by its name in Celery.
@@ -180,12 +185,12 @@ func sendTo(ctx context.Context, client *kubemq.Client, message *kubemq.QueueMes
 }
 
 // note prints a line and keeps the letter for --json.
-func (r *letterRun) note(l letter, to string) error {
+func (r *letterRun) note(l letter, to string) {
 	r.done = append(r.done, doneLetter{
 		Action: r.did, DryRun: r.dryRun, Task: l.Task, ID: l.ID, MessageID: l.MessageID, To: to,
 	})
 	if r.tool.json {
-		return nil
+		return
 	}
 	line := r.did
 	if r.dryRun {
@@ -195,6 +200,7 @@ func (r *letterRun) note(l letter, to string) error {
 	if to != "" {
 		line += " to " + plain(to)
 	}
-	_, err := fmt.Fprintln(r.tool.out, line)
-	return err
+	if _, err := fmt.Fprintln(r.tool.out, line); err != nil {
+		r.unprinted = err
+	}
 }

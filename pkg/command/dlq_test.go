@@ -1,9 +1,11 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -270,7 +272,7 @@ func TestDLQReplay(t *testing.T) {
 				require.JSONEq(t, string(original.Body), string(restored[i].Body))
 				require.Equal(t, before[i].Body, restored[i].Body)
 				require.Equal(t, original.Metadata, restored[i].Metadata)
-				require.Equal(t, map[string]string{"priority": "3"}, restored[i].Tags)
+				require.Equal(t, map[string]string{"priority": "3", "lovage-replayed": "true"}, restored[i].Tags)
 			}
 
 			left := l.in("failed")
@@ -354,6 +356,23 @@ func TestDLQPurge(t *testing.T) {
 	code, _, errOut = run(t, "dlq", "purge", "failed", "--all")
 	require.Equal(t, exitOK, code)
 	require.Equal(t, "worker: no letter to work on in failed\n", errOut)
+}
+
+// brokenPipe is where nothing can be printed.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestDLQWorksWhereNothingCanBePrinted: what was sent is removed all the same.
+func TestDLQWorksWhereNothingCanBePrinted(t *testing.T) {
+	l := startLetters(t, broker.Quirks{})
+	l.fill()
+	var errOut bytes.Buffer
+	code := Run(t.Context(), registry(nil), []string{"dlq", "replay", "failed", "--all"}, brokenPipe{}, &errOut)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, errOut.String(), io.ErrClosedPipe.Error())
+	require.Empty(t, l.in("failed"))
+	require.Len(t, l.in("shop.orders"), 2)
 }
 
 // TestDLQOfThousands: a peek shows 1,024; replay goes on where it ended, and --deep

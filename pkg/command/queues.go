@@ -23,7 +23,7 @@ const (
 	// peekWait is what servers wait at least when a queue has less than was asked for.
 	peekWait = time.Second
 	// maxPeek is the most that servers show at once.
-	maxPeek = 1024
+	maxPeek = kubemq.MaxPeek
 )
 
 // queuesCommand looks at the queues of the broker and tidies them up.

@@ -46,7 +46,7 @@ func (d *delivery) Attempt() int {
 // Redelivered is transport.Delivery's. A message that came back because another
 // worker died looks new: the server doesn't count that.
 func (d *delivery) Redelivered() bool {
-	return d.Attempt() > 1 || d.message.Attributes.GetReRouted()
+	return d.Attempt() > 1 || d.message.Attributes.GetReRouted() || d.message.Tags[tagReplayed] != ""
 }
 
 // Ack is transport.Delivery's.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"maps"
+	"math"
 	"strings"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lovage-project/lovage/pkg/transport"
 )
@@ -24,13 +26,22 @@ const MaxPeek = 1024
 // §21).
 const tagPrefix = "lovage-"
 
+// tagReplayed marks a dead letter that was put back to work. Its attempts start
+// again, so nothing else tells its worker that a failure is stored, which readers
+// would go on to see.
+const tagReplayed = tagPrefix + "replayed"
+
 // Restored is a dead letter as the message it was, still without a channel: with its
-// body, metadata and tags, and without what Lovage wrote beside them. Its attempts
-// start again. A dead letter rule and what is left of an expiry are kept where it
-// has them.
+// body, metadata and tags, and without what Lovage wrote beside them, but for a mark
+// that makes it redelivered. Its attempts start again. A dead letter rule and what
+// is left of an expiry are kept where it has them.
 func Restored(letter *pb.QueueMessage) *pb.QueueMessage {
-	tags := maps.Clone(letter.Tags)
-	maps.DeleteFunc(tags, func(tag, _ string) bool { return strings.HasPrefix(tag, tagPrefix) })
+	tags := map[string]string{tagReplayed: "true"}
+	for tag, text := range letter.Tags {
+		if !strings.HasPrefix(tag, tagPrefix) {
+			tags[tag] = text
+		}
+	}
 	return &pb.QueueMessage{
 		Body: letter.Body, Metadata: letter.Metadata, Tags: tags, Policy: policyOf(letter, time.Now()),
 	}
@@ -50,7 +61,7 @@ func Rewritten(letter *pb.QueueMessage, body []byte, metadata, task, id string) 
 }
 
 // QueueState is what a server counts of a queue; it is zero for a queue that it
-// doesn't know.
+// doesn't know, and where it doesn't tell.
 type QueueState struct {
 	// Depth counts the messages that are ready or in flight, not the delayed ones.
 	Depth int64
@@ -64,6 +75,9 @@ func (c *Client) Queue(ctx context.Context, channel string) (QueueState, error) 
 	// (docs/protocol.md §16): where the name is not known, look through all.
 	for _, asked := range []string{channel, ""} {
 		answer, err := c.rpc.QueuesInfo(c.call(ctx), &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: asked}, grpc.WaitForReady(true))
+		if status.Code(err) == codes.Unimplemented {
+			break
+		}
 		if err != nil {
 			return QueueState{}, c.failed(err)
 		}
@@ -125,8 +139,11 @@ func (c *Client) scanDeeply(ctx context.Context, channel string, see func(*pb.Qu
 			see(message)
 		}
 	}
-	depth, attempts := int(max(1, state.Depth)), 0
-	for items := depth; ; {
+	depth, items := int(state.Depth), int(state.Depth)
+	if depth == 0 { // it is not told
+		depth, items = math.MaxInt32, MaxPeek
+	}
+	for attempts := 0; ; {
 		err := c.holdAll(ctx, channel, items, depth, PickOf(oldest[0], false), once)
 		switch {
 		case items > 1 && errors.Is(err, transport.ErrTooLarge):

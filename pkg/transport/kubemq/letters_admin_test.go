@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/protocol"
@@ -139,6 +142,8 @@ func TestLettersComeBackAsTheyWere(t *testing.T) {
 			got := Restored(letter)
 			require.Equal(t, want.Body, got.Body)
 			require.Equal(t, want.Metadata, got.Metadata)
+			require.Equal(t, "true", got.Tags[tagReplayed])
+			delete(got.Tags, tagReplayed)
 			require.True(t, maps.Equal(want.Tags, got.Tags), "%v, not %v", got.Tags, want.Tags)
 			require.Equal(t, &pb.QueueMessagePolicy{}, got.Policy)
 		}
@@ -200,6 +205,22 @@ func randomMessages(count int) []*pb.QueueMessage {
 	return messages
 }
 
+// TestAReplayedLetterIsRedelivered, though it has no attempts: its worker must look
+// for the failure that is stored.
+func TestAReplayedLetterIsRedelivered(t *testing.T) {
+	t.Parallel()
+	tr := started(t, Config{Address: startBroker(t, broker.Config{}).addr(), Strategy: StrategyDirect})
+	for range 2 {
+		replayed := Restored(&pb.QueueMessage{Body: []byte("x"), Tags: map[string]string{tagAttempts: "3", tagReplayed: "true"}})
+		replayed.Channel = "q"
+		require.NoError(t, tr.publisher.Send(t.Context(), replayed))
+		d := received(t, opened(t, tr, "q"), 1)[0]
+		require.True(t, d.Redelivered())
+		require.Equal(t, 1, d.Attempt())
+		require.NoError(t, d.Ack(t.Context()))
+	}
+}
+
 func TestRewrittenKeepsWhatStandsBeside(t *testing.T) {
 	t.Parallel()
 	letter := &pb.QueueMessage{Channel: "dead", Body: []byte("b"), Metadata: "m", Tags: map[string]string{
@@ -217,10 +238,18 @@ func TestRewrittenKeepsWhatStandsBeside(t *testing.T) {
 // them only so.
 type namesServer struct {
 	fakeServer
-	listed []*pb.QueueInfo
+	listed []*pb.QueueInfo // nil: it can't list queues
+	oldest *pb.QueueMessage
+}
+
+func (s *namesServer) ReceiveQueueMessages(context.Context, *pb.ReceiveQueueMessagesRequest) (*pb.ReceiveQueueMessagesResponse, error) {
+	return &pb.ReceiveQueueMessagesResponse{Messages: []*pb.QueueMessage{s.oldest}}, nil
 }
 
 func (s *namesServer) QueuesInfo(_ context.Context, request *pb.QueuesInfoRequest) (*pb.QueuesInfoResponse, error) {
+	if s.listed == nil {
+		return nil, status.Error(codes.Unimplemented, "unknown method QueuesInfo")
+	}
 	info := &pb.QueuesInfo{}
 	for _, q := range s.listed {
 		if request.QueueName == "" || request.QueueName == q.Name {
@@ -245,4 +274,15 @@ func TestQueueWhoseNameIsCut(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, state, queue)
 	}
+}
+
+func TestScanDeeplyWhereNoDepthIsTold(t *testing.T) {
+	t.Parallel()
+	server := &namesServer{oldest: message("0", 1)}
+	messages := make([]*pb.QueueMessage, MaxPeek+5)
+	for i := range messages {
+		messages[i] = message(strconv.Itoa(i), uint64(i+1))
+	}
+	server.downstream = holding(messages...)
+	require.Len(t, bodies(t, dialed(t, serveFake(t, server)), "dead"), MaxPeek+5)
 }
