@@ -100,6 +100,7 @@ func (p *program) rootCommand() *cobra.Command {
 	p.flags.addShared(root)
 	p.flags.addWorker(root)
 	root.AddCommand(p.checkCommand(), p.versionCommand(), p.brokerCommand(), p.callCommand(), p.healthCommand(), p.queuesCommand())
+	root.AddCommand(p.dlqCommand())
 	return root
 }
 

@@ -23,7 +23,7 @@ const (
 	// peekWait is what servers wait at least when a queue has less than was asked for.
 	peekWait = time.Second
 	// maxPeek is the most that servers show at once.
-	maxPeek = 1024
+	maxPeek = kubemq.MaxPeek
 )
 
 // queuesCommand looks at the queues of the broker and tidies them up.
@@ -114,13 +114,18 @@ func (q *queueTool) onQueues(
 	return q.with(ctx, func(ctx context.Context, client *kubemq.Client) error { return use(ctx, client, channels) })
 }
 
-// with connects to the broker for one use.
-func (q *queueTool) with(ctx context.Context, use func(context.Context, *kubemq.Client) error) error {
+// settings are those of the configuration, with the broker that was asked for.
+func (q *queueTool) settings() (*config.Settings, error) {
 	pairs := q.callDefaults()
 	if q.url != "" {
 		pairs = append(pairs, "broker_url="+q.url)
 	}
-	settings, err := q.load(pairs, func(config.Warning) {})
+	return q.load(pairs, func(config.Warning) {})
+}
+
+// with connects to the broker for one use.
+func (q *queueTool) with(ctx context.Context, use func(context.Context, *kubemq.Client) error) error {
+	settings, err := q.settings()
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (d *delivery) Attempt() int {
 // Redelivered is transport.Delivery's. A message that came back because another
 // worker died looks new: the server doesn't count that.
 func (d *delivery) Redelivered() bool {
-	return d.Attempt() > 1 || d.message.Attributes.GetReRouted()
+	return d.Attempt() > 1 || d.message.Attributes.GetReRouted() || d.message.Tags[tagReplayed] != ""
 }
 
 // Limit is transport.Delivery's. A count without a queue would delete the message

@@ -84,6 +84,12 @@ func (f *fakeServer) messagesSent() []*pb.QueueMessage {
 // serve starts the fake and returns its address.
 func (f *fakeServer) serve(t *testing.T) string {
 	t.Helper()
+	return serveFake(t, f)
+}
+
+// serveFake is serve for a server that has more calls.
+func serveFake(t *testing.T, f pb.KubemqServer) string {
+	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
