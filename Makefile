@@ -77,6 +77,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 bench-broker: ## Measure the embedded broker beside what the machine allows
 	$(GO) run ./bench/broker -memory
 
+.PHONY: bench-work
+bench-work: ## Measure late-acked work with each strategy, with and without the quirks of the 2023 server
+	$(GO) test -run '^$$' -bench '^BenchmarkWork$$' -benchtime 800x ./pkg/transport/kubemq
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin dist .venv-* data

@@ -38,7 +38,7 @@ func New(config Config) (*Broker, error) {
 // Start opens the store, listens, and returns once clients can connect. ctx
 // bounds the start only; the broker runs until Stop. It returns ErrStopped if the
 // broker was started or stopped before, and wraps ErrFormat if the data directory
-// is of another version.
+// is of another version, ErrDamaged if its files are not as they were written.
 func (b *Broker) Start(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,6 +16,10 @@ var ErrStopped = errors.New("broker: stopped")
 // this version does not know.
 var ErrFormat = errors.New("broker: unknown store format")
 
+// ErrDamaged is returned when the files of the store are not as they were written. The
+// message names the file; docs/broker.md says what can be done.
+var ErrDamaged = errors.New("broker: the store is damaged")
+
 // Texts that clients know, word for word (docs/protocol.md). Queue calls carry
 // them inside an answer, event and request calls as gRPC status Internal.
 var (

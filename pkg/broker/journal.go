@@ -127,7 +127,14 @@ func (j *journal) signal() {
 // run writes until close is called and everything is written.
 func (j *journal) run() {
 	defer close(j.stopped)
-	for range j.wake {
+	broken := j.store.failed()
+	for {
+		select {
+		case <-j.wake:
+		case <-broken:
+			broken = nil
+			j.fail(fmt.Errorf("broker: the store failed: %w", j.store.failure()), nil)
+		}
 		for batch := j.next(); len(batch) > 0; batch = j.next() {
 			j.write(batch)
 		}

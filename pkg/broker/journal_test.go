@@ -114,18 +114,23 @@ func TestSendersWaitForRoomInTheJournal(t *testing.T) {
 	})
 }
 
-func TestAFatalErrorOfPebbleIsAnOrdinaryOne(t *testing.T) {
-	s := &diskStore{cancel: func() {}}
-	commit := func() (err error) {
-		defer s.recoverFatal(&err)
-		pebbleLog{}.Fatalf("fatal commit error: %s", "no space left")
-		return nil
-	}
-	require.EqualError(t, commit(), "fatal commit error: no space left")
-	require.NoError(t, s.close(), "a broken database is left alone")
-	require.Panics(t, func() {
-		var err error
-		defer s.recoverFatal(&err)
-		panic("something else")
-	})
+// brokenStore fails by itself, as a disk does in background work.
+type brokenStore struct {
+	*memoryStore
+	*fault
+}
+
+func (s brokenStore) failed() <-chan struct{} { return s.raised }
+func (s brokenStore) failure() error          { return s.err }
+
+func TestAStoreThatFailsByItselfEndsTheBroker(t *testing.T) {
+	broken := errors.New("disk on fire")
+	store := brokenStore{newMemoryStore(), newFault()}
+	b, err := New(Config{Listen: "127.0.0.1:0"})
+	require.NoError(t, err)
+	require.NoError(t, b.startOn(t.Context(), store))
+	store.raise(broken)
+	<-b.Done()
+	require.ErrorIs(t, b.Err(), broken)
+	require.ErrorIs(t, b.Stop(), broken)
 }

@@ -18,6 +18,10 @@ type store interface {
 	// load reports what is stored, messages by ascending id. It is called once,
 	// before anything else.
 	load(visit visitor) error
+	// failed is closed when the store broke by itself, as in background work;
+	// failure is then the reason. Reads may go on.
+	failed() <-chan struct{}
+	failure() error
 	close() error
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,6 +22,7 @@ const (
 
 // diskStore keeps messages in Pebble (docs/decisions/0002-embedded-store.md).
 type diskStore struct {
+	dir     string
 	db      *pebble.DB
 	lock    *pebble.Lock
 	write   *pebble.WriteOptions
@@ -30,7 +30,8 @@ type diskStore struct {
 	deleted chan struct{} // capacity 1: wakes freeSpace
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
-	broken  atomic.Bool // a write failed in a way that Pebble does not survive
+	loaded  bool // what is stored was read and found whole: close seals it
+	fault   *fault
 }
 
 func openDiskStore(ctx context.Context, config Config) (*diskStore, error) {
@@ -41,17 +42,8 @@ func openDiskStore(ctx context.Context, config Config) (*diskStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: lock the store in %s: %w", config.DataDir, err)
 	}
-	cache := pebble.NewCache(diskCacheBytes)
-	defer cache.Unref() // the database holds its own reference
-	db, err := pebble.Open(enginePath(config.DataDir), &pebble.Options{
-		Cache:        cache,
-		MemTableSize: diskMemTableBytes,
-		Logger:       pebbleLog{},
-		Lock:         lock,
-		// Fixed, because a store that was opened with a newer one can't be opened
-		// by older versions of this program any more.
-		FormatMajorVersion: pebble.FormatTableFormatV6,
-	})
+	fault := newFault()
+	db, err := openEngine(enginePath(config.DataDir), lock, fault)
 	if err != nil {
 		return nil, fmt.Errorf("broker: open the store in %s: %w", config.DataDir, errors.Join(err, lock.Close()))
 	}
@@ -60,9 +52,41 @@ func openDiskStore(ctx context.Context, config Config) (*diskStore, error) {
 		write = pebble.NoSync
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s := &diskStore{db: db, lock: lock, write: write, deleted: make(chan struct{}, 1), cancel: cancel}
+	s := &diskStore{dir: config.DataDir, db: db, lock: lock, write: write, deleted: make(chan struct{}, 1), cancel: cancel, fault: fault}
 	s.workers.Go(func() { s.freeSpace(ctx) })
 	return s, nil
+}
+
+// openEngine opens Pebble's database on its directory.
+func openEngine(path string, lock *pebble.Lock, fault *fault) (db *pebble.DB, err error) {
+	if err := checkEngine(path); err != nil {
+		return nil, err
+	}
+	cache := pebble.NewCache(diskCacheBytes)
+	defer cache.Unref() // the database holds its own reference
+	options := &pebble.Options{
+		Cache:         cache,
+		MemTableSize:  diskMemTableBytes,
+		Logger:        pebbleLog{fault},
+		EventListener: fault.listener(),
+		Lock:          lock,
+		// Fixed, because a store that was opened with a newer one can't be opened
+		// by older versions of this program any more.
+		FormatMajorVersion: pebble.FormatTableFormatV6,
+	}
+	type opened struct {
+		db  *pebble.DB
+		err error
+	}
+	result := make(chan opened, 1)
+	if !fault.protect(func() {
+		db, err := pebble.Open(path, options)
+		result <- opened{db, err}
+	}) {
+		return nil, fault.err
+	}
+	got := <-result
+	return got.db, describeOpen(got.err)
 }
 
 // enginePath is where Pebble's own files are.
@@ -80,19 +104,26 @@ func lockStore(dir string) (*pebble.Lock, error) {
 	return pebble.LockDirectory(enginePath(dir), vfs.Default)
 }
 
-func (s *diskStore) commit(mutations []mutation) (err error) {
-	defer s.recoverFatal(&err)
+func (s *diskStore) commit(mutations []mutation) error {
+	result := make(chan error, 1)
+	if !s.fault.protect(func() { result <- s.apply(mutations) }) {
+		return s.fault.err
+	}
+	if err := <-result; err != nil {
+		return err
+	}
+	s.countRemoved(mutations)
+	return nil
+}
+
+func (s *diskStore) apply(mutations []mutation) error {
 	batch := s.db.NewBatch()
 	for i := range mutations {
 		if err := addMutation(batch, &mutations[i]); err != nil {
 			return errors.Join(err, batch.Close())
 		}
 	}
-	if err := errors.Join(batch.Commit(s.write), batch.Close()); err != nil {
-		return err
-	}
-	s.countRemoved(mutations)
-	return nil
+	return errors.Join(batch.Commit(s.write), batch.Close())
 }
 
 func addMutation(batch *pebble.Batch, m *mutation) error {
@@ -135,7 +166,7 @@ func (s *diskStore) payload(id uint64) (*pb.QueueMessage, error) {
 		return nil, errNotStored
 	}
 	if err != nil {
-		return nil, fmt.Errorf("broker: read message %d: %w", id, err)
+		return nil, fmt.Errorf("broker: read message %d: %w", id, describe(err))
 	}
 	message := &pb.QueueMessage{}
 	if err := errors.Join(message.Unmarshal(value), closer.Close()); err != nil {
@@ -145,7 +176,9 @@ func (s *diskStore) payload(id uint64) (*pb.QueueMessage, error) {
 }
 
 func (s *diskStore) load(visit visitor) error {
+	var counted seal
 	err := s.scan(keyState, func(key, value []byte) error {
+		counted.add(key, value)
 		id, err := decodeMessageKey(key)
 		if err != nil {
 			return err
@@ -169,58 +202,76 @@ func (s *diskStore) load(visit visitor) error {
 	if err != nil {
 		return fmt.Errorf("broker: load the store: %w", err)
 	}
+	if err := breakSeal(s.dir, counted); err != nil {
+		return err
+	}
+	s.loaded = true
 	return nil
+}
+
+// count is what load would find now.
+func (s *diskStore) count() (seal, error) {
+	var counted seal
+	err := s.scan(keyState, func(key, value []byte) error {
+		counted.add(key, value)
+		return nil
+	})
+	if err != nil {
+		return seal{}, fmt.Errorf("broker: count the store: %w", err)
+	}
+	return counted, nil
 }
 
 // scan visits all keys of a kind in order.
 func (s *diskStore) scan(kind byte, visit func(key, value []byte) error) error {
 	iterator, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
 	if err != nil {
-		return err
+		return describe(err)
 	}
 	for iterator.First(); iterator.Valid(); iterator.Next() {
 		if err := visit(iterator.Key(), iterator.Value()); err != nil {
 			return errors.Join(err, iterator.Close())
 		}
 	}
-	return iterator.Close() // reports what ended the iteration early
+	return describe(iterator.Close()) // reports what ended the iteration early
 }
 
-// close does nothing for a broken database: closing could wait for ever for what
-// the failed write still holds. Its files are consistent as they are.
+// close leaves a faulty database alone: closing could wait for ever for what the
+// failed write still holds.
 func (s *diskStore) close() error {
 	s.cancel()
-	if s.broken.Load() {
+	s.workers.Wait()
+	select {
+	case <-s.fault.raised:
+		return nil // it was reported before
+	default:
+	}
+	if !s.loaded {
+		return errors.Join(s.shut(), s.lock.Close())
+	}
+	counted, err := s.count()
+	if err := errors.Join(err, s.shut()); err != nil {
+		return err
+	}
+	return errors.Join(writeSeal(s.dir, counted), s.lock.Close())
+}
+
+// shut closes the database.
+func (s *diskStore) shut() error {
+	result := make(chan error, 1)
+	if !s.fault.protect(func() { result <- s.db.Close() }) {
+		return s.fault.err
+	}
+	return <-result
+}
+
+func (s *diskStore) failed() <-chan struct{} { return s.fault.raised }
+
+func (s *diskStore) failure() error {
+	select {
+	case <-s.fault.raised:
+		return s.fault.err
+	default:
 		return nil
 	}
-	s.workers.Wait()
-	return errors.Join(s.db.Close(), s.lock.Close())
-}
-
-// recoverFatal turns an error that Pebble regards as fatal into an ordinary one.
-func (s *diskStore) recoverFatal(err *error) {
-	switch fatal := recover().(type) {
-	case nil:
-	case fatalError:
-		s.broken.Store(true)
-		*err = fatal
-	default:
-		panic(fatal)
-	}
-}
-
-// fatalError is what Pebble reports where it can't go on.
-type fatalError string
-
-func (e fatalError) Error() string { return string(e) }
-
-// pebbleLog keeps Pebble quiet. Pebble expects Fatalf not to return. In a commit
-// the panic becomes the commit's error; in Pebble's own goroutines, where only a
-// broken disk leads to it, it ends the program, which loses nothing.
-type pebbleLog struct{}
-
-func (pebbleLog) Infof(string, ...any)  {}
-func (pebbleLog) Errorf(string, ...any) {}
-func (pebbleLog) Fatalf(format string, args ...any) {
-	panic(fatalError(fmt.Sprintf(format, args...)))
 }

@@ -68,4 +68,8 @@ func copyPayload(stored *pb.QueueMessage) *pb.QueueMessage {
 
 func (s *memoryStore) load(visitor) error { return nil }
 
+func (s *memoryStore) failed() <-chan struct{} { return nil }
+
+func (s *memoryStore) failure() error { return nil }
+
 func (s *memoryStore) close() error { return nil }

@@ -23,7 +23,7 @@ func (s *diskStore) payloads(ids []uint64) ([]*pb.QueueMessage, error) {
 		UpperBound: messageKey(keyPayload, slices.Max(ids)+1),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("broker: read messages: %w", err)
+		return nil, fmt.Errorf("broker: read messages: %w", describe(err))
 	}
 	for i, id := range ids {
 		if found[i], err = read(iterator, id); err != nil {
@@ -31,7 +31,7 @@ func (s *diskStore) payloads(ids []uint64) ([]*pb.QueueMessage, error) {
 		}
 	}
 	if err := errors.Join(err, iterator.Close()); err != nil {
-		return nil, fmt.Errorf("broker: read messages: %w", err)
+		return nil, fmt.Errorf("broker: read messages: %w", describe(err))
 	}
 	return found, nil
 }

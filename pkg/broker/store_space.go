@@ -41,15 +41,21 @@ func (s *diskStore) freeSpace(ctx context.Context) {
 			return
 		case <-s.deleted:
 		}
-		if flushed, err := s.db.AsyncFlush(); err == nil {
-			wait(ctx, flushed)
-		}
+		s.flush(ctx)
 		delay := time.NewTimer(statisticsDelay)
 		wait(ctx, delay.C)
 		delay.Stop()
 		if ctx.Err() == nil && s.mostlyGarbage() {
-			_ = s.db.Compact(ctx, []byte{keyPayload}, []byte{keyState + 1}, false)
+			s.fault.protect(func() { _ = s.db.Compact(ctx, []byte{keyPayload}, []byte{keyState + 1}, false) })
 		}
+	}
+}
+
+// flush writes what is in memory to tables, and waits for it.
+func (s *diskStore) flush(ctx context.Context) {
+	var flushed <-chan struct{}
+	if s.fault.protect(func() { flushed, _ = s.db.AsyncFlush() }) && flushed != nil {
+		wait(ctx, flushed)
 	}
 }
 

@@ -101,6 +101,7 @@ func (b *builder) addOption(name string, v value) {
 func (c connection) toEmbedded(base KubeMQ, broker EmbeddedBroker) KubeMQ {
 	base.Address = dialable(broker.Listen)
 	base.AuthToken = broker.AuthToken
+	base.Retention = broker.Retention
 	if broker.TLS.CertFile == "" {
 		return base
 	}

@@ -104,6 +104,7 @@ func (c connection) base() KubeMQ {
 		KeepaliveTimeout:   as[time.Duration](c.setting("kubemq.keepalive_timeout")),
 		Strategy:           as[string](c.setting("kubemq.strategy")),
 		MaxDelay:           as[time.Duration](c.setting("kubemq.max_delay")),
+		Retention:          as[time.Duration](c.setting("kubemq.retention")),
 		Keepalive:          c.keepalive(),
 		AllowFastKeepalive: as[bool](c.setting("kubemq.allow_fast_keepalive")),
 		MaxSendSize:        as[int](c.setting("kubemq.max_send_size")),

@@ -134,6 +134,8 @@ type KubeMQ struct {
 	Strategy string
 	// MaxDelay is the longest delay the server takes, at least a second.
 	MaxDelay time.Duration
+	// Retention is how long the server keeps messages; 0 = not known.
+	Retention time.Duration
 	// Keepalive is the pause between gRPC pings; negative = none.
 	Keepalive time.Duration
 	// KeepaliveTimeout is how long the connection may owe every answer, at least a

@@ -101,6 +101,7 @@ func arrivals() map[string]arrival {
 		"kubemq.tls.server_name": {"kubemq: {tls: {enabled: true, server_name: n}}", func(s *Settings) any { return s.Broker.Consume.TLS.ServerName }, "n"},
 		"kubemq.strategy":        {"kubemq: {strategy: batch}", func(s *Settings) any { return s.Broker.Consume.Strategy }, "batch"},
 		"kubemq.max_delay":       {"kubemq: {max_delay: 1h}", func(s *Settings) any { return s.Broker.Consume.MaxDelay }, time.Hour},
+		"kubemq.retention":       {"kubemq: {retention: 1d}", func(s *Settings) any { return s.Broker.Consume.Retention }, 24 * time.Hour},
 		"kubemq.keepalive":       {"kubemq: {keepalive: 400}", func(s *Settings) any { return s.Broker.Consume.Keepalive }, 400 * time.Second},
 		"kubemq.allow_fast_keepalive": {"kubemq: {allow_fast_keepalive: true}",
 			func(s *Settings) any { return s.Broker.Consume.AllowFastKeepalive }, true},

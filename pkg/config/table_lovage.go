@@ -61,6 +61,8 @@ func kubemqTable() []Setting {
 			Doc: "How messages are taken; auto asks the server what it can do."},
 		{Name: "kubemq.max_delay", Kind: Seconds, Range: between(1, 86_400), Default: "43200",
 			Doc: "Longest delay the server takes; longer ones go in hops."},
+		{Name: "kubemq.retention", Kind: Seconds, Range: between(0, 31_536_000), Default: "0",
+			Doc: "How long the server keeps messages (its Store.MaxRetention, often 24 h); delays stay below it; 0 = not known, not checked."},
 		{Name: "kubemq.keepalive", Kind: Seconds, Range: between(0, 86_400), Default: "360",
 			Doc: "Pause between gRPC pings; 0 = none."},
 		{Name: "kubemq.keepalive_timeout", Kind: Seconds, Range: between(1, 3600), Default: "20",

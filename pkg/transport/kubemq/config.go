@@ -89,6 +89,10 @@ type Config struct {
 	// MaxDelay is the longest delay the server takes, in whole seconds; 0 means
 	// DefaultMaxDelay. It is lowered when the server refuses one.
 	MaxDelay time.Duration
+	// Retention is how long the server keeps messages, 0 if that is not known. A
+	// message whose delay comes within a tenth of it is refused (transport.ErrDelay),
+	// because the server would remove it before it is due.
+	Retention time.Duration
 	// MaxReceiveCount and MaxReceiveQueue are the server's own dead-letter rule,
 	// stamped on each message that is published: after so many nacks the server
 	// moves it to the queue. Both or none; at most MaxReceiveCountLimit.
@@ -151,6 +155,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxDelay < time.Second || c.MaxDelay > maxInField {
 		refuse("max delay %s is not between 1s and %s", c.MaxDelay, maxInField)
+	}
+	if c.Retention < 0 {
+		refuse("retention %s is negative", c.Retention)
 	}
 	if c.MaxReceiveCount < 0 || c.MaxReceiveCount > MaxReceiveCountLimit {
 		refuse("max receive count %d is not between 0 and %d", c.MaxReceiveCount, MaxReceiveCountLimit)

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestConfigIsChecked is T-K5 too: never a maximum of receives without a queue for what
+// reaches it, which the server would drop.
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config){
@@ -16,6 +18,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"connect timeout":   func(c *Config) { c.ConnectTimeout = -1 },
 		"max delay 1ms":     func(c *Config) { c.MaxDelay = time.Millisecond },
 		"max delay 1000000": func(c *Config) { c.MaxDelay = 1_000_000 * time.Hour },
+		"retention -1s":     func(c *Config) { c.Retention = -time.Second },
 		"go together":       func(c *Config) { c.MaxReceiveCount = 3 },
 		"max receive queue": func(c *Config) { c.MaxReceiveQueue = "dead" },
 		"0 and 1024":        func(c *Config) { c.MaxReceiveCount, c.MaxReceiveQueue = 1025, "dead" },

@@ -77,6 +77,7 @@ func checkName(t *testing.T, queue string) {
 	require.Equal(t, channel, again, "a channel's name stays")
 }
 
+// TestChannelNameIsKubemqCelerys is T-K9: Python producers and this worker share queues.
 func TestChannelNameIsKubemqCelerys(t *testing.T) {
 	t.Parallel()
 	alphabet := []rune("abz09._-@/# \x06:*>é世\x00\t.")

@@ -14,8 +14,8 @@ import (
 // Publish sends message to a queue and returns nil once the broker confirmed it.
 // It tries for 30 seconds, or until ctx ends, and then returns ErrUnconfirmed.
 // Delays are whole seconds, rounded down. A delay beyond the broker's maximum is
-// transport.ErrDelay; where the broker's is lower than was known, that is learnt
-// first. An expiry longer than the broker takes is left out: the worker looks at
+// transport.ErrDelay, and so is one for which it would not keep the message; where
+// the broker's maximum is lower than was known, that is learnt first. An expiry longer than the broker takes is left out: the worker looks at
 // the task's own expiry anyway.
 func (t *Transport) Publish(ctx context.Context, queue string, message transport.Outgoing) error {
 	channel, err := ChannelName(queue)
@@ -33,6 +33,10 @@ func (t *Transport) Publish(ctx context.Context, queue string, message transport
 
 // send delays message and sends it.
 func (t *Transport) send(ctx context.Context, message *pb.QueueMessage, delay time.Duration) error {
+	if longest := t.config.longestKept(); delay > longest {
+		return fmt.Errorf("kubemq: send to channel %q: delay of %s, at most %s where the broker keeps messages for %s: %w",
+			message.Channel, delay, longest, t.config.Retention, transport.ErrDelay)
+	}
 	if longest := t.maxDelay(); delay > longest {
 		return fmt.Errorf("kubemq: send to channel %q: delay of %s, at most %s: %w",
 			message.Channel, delay, longest, transport.ErrDelay)
@@ -44,6 +48,7 @@ func (t *Transport) send(ctx context.Context, message *pb.QueueMessage, delay ti
 	err := t.publisher.Send(ctx, message)
 	switch {
 	case err == nil:
+		t.countDelayed(message)
 		return nil
 	case isServerError(err, codeExpiration) && message.Policy.ExpirationSeconds > 0:
 		t.learnExpiry(message.Policy.ExpirationSeconds)
@@ -67,8 +72,9 @@ func (t *Transport) sendCopy(ctx context.Context, message *pb.QueueMessage, dela
 	}
 }
 
+// maxDelay is the longest delay that the broker takes and keeps a message for.
 func (t *Transport) maxDelay() time.Duration {
-	return time.Duration(t.maxDelaySeconds.Load()) * time.Second
+	return min(time.Duration(t.maxDelaySeconds.Load())*time.Second, t.config.longestKept())
 }
 
 // learnDelay lowers the maximum after the broker refused a delay. It doesn't say

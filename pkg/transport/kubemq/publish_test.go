@@ -45,7 +45,7 @@ func TestPublishedForm(t *testing.T) {
 	require.NotEmpty(t, sent.MessageID)
 }
 
-// TestMessageIDs: the same for a repeated attempt, another for every send.
+// TestMessageIDs is T-K6: the same for a repeated attempt, another for every send.
 func TestMessageIDs(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -107,7 +107,7 @@ func TestRefusedMessage(t *testing.T) {
 	}
 }
 
-// TestMaxDelayIsLearnt: the broker says only that a delay is too long.
+// TestMaxDelayIsLearnt is T-K7: the broker says only that a delay is too long.
 func TestMaxDelayIsLearnt(t *testing.T) {
 	t.Parallel()
 	notes := make(chan string, 10)

@@ -14,7 +14,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-// TestAckCountsWhenProven: an ack returns only after the answer to a barrier that
+// TestAckCountsWhenProven is T-K4: an ack returns only after the answer to a barrier that
 // was sent behind it.
 func TestAckCountsWhenProven(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,7 @@ type Transport struct {
 
 	maxDelaySeconds atomic.Int64
 	maxExpiry       atomic.Int32
+	delayed         outstanding
 
 	mu      sync.Mutex
 	stopped bool

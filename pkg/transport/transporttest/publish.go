@@ -47,6 +47,7 @@ func (s *suite) order(t *testing.T) {
 	require.Equal(t, sent, got)
 }
 
+// attemptsTravel is T-K5: a copy takes the count along.
 func (s *suite) attemptsTravel(t *testing.T) {
 	t.Helper()
 	tr, queue := s.start(t), queueName()
@@ -82,6 +83,7 @@ func (s *suite) tooLarge(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrTooLarge)
 }
 
+// invalidNames is T-K9: a name that the broker can't have is refused before it does harm.
 func (s *suite) invalidNames(t *testing.T) {
 	t.Helper()
 	tr := s.start(t)
@@ -122,6 +124,7 @@ func (s *suite) delayNeverEarly(t *testing.T) {
 	require.NoError(t, d.Ack(t.Context()))
 }
 
+// delayBeyondMaximum is T-K7.
 func (s *suite) delayBeyondMaximum(t *testing.T) {
 	t.Helper()
 	tr := s.start(t)
@@ -132,7 +135,7 @@ func (s *suite) delayBeyondMaximum(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrDelay)
 }
 
-// twoDelayedOfOneTask: retries of one task look alike and must not replace each
+// twoDelayedOfOneTask is T-K6: retries of one task look alike and must not replace each
 // other.
 func (s *suite) twoDelayedOfOneTask(t *testing.T) {
 	t.Helper()

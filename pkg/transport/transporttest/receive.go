@@ -166,7 +166,7 @@ func (s *suite) closeEndsReceive(t *testing.T) {
 	}
 }
 
-// noHostages: a worker that is busy with one message, and had room for more when
+// noHostages is T-K1: a worker that is busy with one message, and had room for more when
 // it asked, keeps none of the later ones from another worker. A broker that makes a
 // Get wait may leave a message with the busy worker when no other Get happens to
 // wait, so there a busy machine has more than one try.
@@ -211,6 +211,22 @@ func (s *suite) free(t *testing.T) bool {
 	ackAll(t, append(got, long))
 	require.Subset(t, want, bodies(got))
 	return len(got) == len(want)
+}
+
+// noDoubleWork is T-K8: without a failure a consumer is handed each message once,
+// also when it keeps many at work and settles them one by one.
+func (s *suite) noDoubleWork(t *testing.T) {
+	t.Helper()
+	tr, queue := s.start(t), queueName()
+	const messages, slots = 200, 8
+	for i := range messages {
+		publish(t, tr, queue, fmt.Sprint("m", i))
+	}
+	times := make(map[string]int)
+	for _, body := range drain(t, consumer(t, tr, queue), messages, slots) {
+		times[body]++
+	}
+	require.Len(t, times, messages, "messages that came more than once: %d", messages-len(times))
 }
 
 func (s *suite) stopIsFinal(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-// ack: what was acked stays away when the consumer has gone.
+// ack is T-K4: what was acked stays away when the consumer has gone, so an ack is
+// proven before it is reported.
 func (s *suite) ack(t *testing.T) {
 	t.Helper()
 	tr, queue := s.start(t), queueName()
@@ -44,7 +45,7 @@ func (s *suite) ackManyAtOnce(t *testing.T) {
 	empty(t, tr, consumer(t, tr, queue))
 }
 
-// ackIsPrompt: an ack is not held up by a Receive that waits.
+// ackIsPrompt is T-K3: an ack is not held up by a Receive that waits.
 func (s *suite) ackIsPrompt(t *testing.T) {
 	t.Helper()
 	s.skipTogether(t)
@@ -88,6 +89,7 @@ func (s *suite) nack(t *testing.T) {
 	empty(t, tr, c)
 }
 
+// requeue is T-K5: each way back counts as an attempt.
 func (s *suite) requeue(t *testing.T) {
 	t.Helper()
 	tr, queue := s.start(t), queueName()
@@ -111,7 +113,7 @@ func (s *suite) requeue(t *testing.T) {
 	empty(t, tr, c)
 }
 
-// requeueBeyondMaximum: the message waits as long as the broker can and is not
+// requeueBeyondMaximum is T-K7: the message waits as long as the broker can and is not
 // refused.
 func (s *suite) requeueBeyondMaximum(t *testing.T) {
 	t.Helper()
@@ -179,6 +181,7 @@ func (s *suite) releaseOneOfMany(t *testing.T) {
 	empty(t, tr, c)
 }
 
+// deadLetter is T-K5: what is given up is in the queue of dead letters.
 func (s *suite) deadLetter(t *testing.T) {
 	t.Helper()
 	tr, queue, letters := s.start(t), queueName(), queueName()

@@ -93,6 +93,7 @@ func Run(t *testing.T, open func(t *testing.T) transport.Transport, options ...O
 			{"CloseGivesBack", s.closeGivesBack},
 			{"CloseEndsReceive", s.closeEndsReceive},
 			{"NoHostages", s.noHostages},
+			{"NoDoubleWork", s.noDoubleWork},
 			{"Broadcast", s.broadcast},
 			{"StopIsFinal", s.stopIsFinal},
 		} {
