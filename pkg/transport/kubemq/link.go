@@ -13,7 +13,7 @@ import (
 const (
 	// heartbeat is how often a transport asks whether the broker is there: an
 	// event subscription alone would never notice.
-	heartbeat        = 10 * time.Second
+	heartbeat        = 5 * time.Second
 	heartbeatTimeout = 10 * time.Second
 	// settling is how long after a loss the broker is asked first.
 	settling = 50 * time.Millisecond
