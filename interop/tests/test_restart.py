@@ -144,3 +144,39 @@ def test_worker_starts_before_the_broker(tmp_path: Path):
         finally:
             programs.worker.stop()
             programs.app.close()
+
+
+def test_broker_stands_still_while_tasks_are_queued(two: TwoPrograms, runs: Runs):
+    """A stopped process is a peer that vanished: its machine goes on taking what is sent."""
+    results = publish(two.app, "interop.count_late", runs, 300)
+    with two.worker.running():
+        worker = two.worker.program
+        eventually(lambda: len(runs.ended) >= 50, what="50 tasks")
+        two.broker.program.send(signal.SIGSTOP)
+        try:
+            worker.wait_for_log("Connection to broker lost")
+        finally:
+            two.broker.program.send(signal.SIGCONT)
+        assert len(runs.ended) < 300, "the broker stood still too late for this test"
+        worker.wait_for_log("Connected to .* after")
+        assert ResultSet(results, app=two.app).get(timeout=TIMEOUT) == list(range(300))
+        # One line for each change, however many attempts there were.
+        assert worker.log.count("Connection to broker lost") == 1
+        assert worker.log.count("Connected to") == 1
+        assert "Trying again" not in worker.log
+    assert set(runs.ended) == {result.id for result in results}
+    # Those that were running: no more than there are slots.
+    assert sum(count - 1 for count in runs.started.values()) <= 8
+
+
+@pytest.mark.parametrize(
+    "settings", [{"broker_connection_retry": False}, {"broker_connection_max_retries": 3}]
+)
+def test_worker_that_may_not_reconnect_stops(tmp_path: Path, settings: dict[str, bool | int]):
+    programs = TwoPrograms(tmp_path)
+    programs.worker.configure(**settings, broker_connection_retry_on_startup=True)
+    with programs.broker.running():
+        programs.worker.start()
+    assert programs.worker.wait() == 1
+    programs.worker.program.wait_for_log("the attempts are used up")
+    programs.app.close()

@@ -37,13 +37,12 @@ const (
 // rig is a worker as the command line builds it, with a network in between that
 // can be made to fail, and a broker that can be restarted.
 type rig struct {
-	t        *testing.T
-	config   broker.Config
-	broker   *broker.Broker
-	proxy    *transporttest.Proxy
-	stack    *stack
-	settings *config.Settings
-	listen   string // of the health checks
+	t      *testing.T
+	config broker.Config
+	broker *broker.Broker
+	proxy  *transporttest.Proxy
+	stack  *stack
+	listen string // of the health checks
 	// direct reach the broker past the network.
 	publisher *kubemq.Transport
 	reader    *resultskubemq.Backend
@@ -56,7 +55,7 @@ type rig struct {
 	ids            []string
 }
 
-func newRig(t *testing.T, brokerConfig broker.Config, settings string) *rig {
+func newRig(t *testing.T, brokerConfig broker.Config) *rig {
 	t.Helper()
 	r := &rig{t: t, config: brokerConfig, started: map[int64]int{}, ended: map[int64]int{}, news: make(chan struct{}, 1)}
 	r.config.Listen = "127.0.0.1:0"
@@ -64,7 +63,7 @@ func newRig(t *testing.T, brokerConfig broker.Config, settings string) *rig {
 	t.Cleanup(func() { require.NoError(t, r.broker.Stop()) })
 	r.proxy = transporttest.NewProxy(t, r.config.Listen)
 	r.connect()
-	r.startWorker(settings)
+	r.startWorker()
 	return r
 }
 
@@ -87,21 +86,20 @@ func (r *rig) connect() {
 	r.t.Cleanup(func() { require.NoError(r.t, r.reader.Stop()) })
 }
 
-func (r *rig) startWorker(settings string) {
+func (r *rig) startWorker() {
 	r.listen = freeAddress(r.t)
 	file := filepath.Join(r.t.TempDir(), "celery.yaml")
 	text := fmt.Sprintf("broker_url: kubemq://%[1]s\nresult_backend: kubemq://%[1]s\nworker_concurrency: %[2]d\n"+
-		"task_acks_late: true\nhealth: {listen: %[3]q}\n%[4]s", r.proxy.Addr(), rigSlots, r.listen, settings)
+		"task_acks_late: true\nhealth: {listen: %[3]q}\n", r.proxy.Addr(), rigSlots, r.listen)
 	require.NoError(r.t, os.WriteFile(file, []byte(text), 0o600))
-	var err error
-	r.settings, _, err = config.Load(config.Source{Path: file})
+	settings, _, err := config.Load(config.Source{Path: file})
 	require.NoError(r.t, err)
 	logger, err := observe.NewLogger(io.Discard, observe.Console, "info")
 	require.NoError(r.t, err)
 	registry := tasks.NewRegistry()
 	tasks.Handle(registry, rigTask, r.handle)
 	p := &program{registry: registry, out: io.Discard, errOut: io.Discard}
-	r.stack, err = p.start(r.t.Context(), r.settings, logger)
+	r.stack, err = p.start(r.t.Context(), settings, logger)
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), rigPatience)

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 	kubemq := KubeMQ{
 		Address: "localhost:50000", Strategy: "auto", MaxDelay: 12 * time.Hour, Keepalive: 6 * time.Minute,
 		MaxSendSize: 100 << 20, MaxReceiveSize: 100 << 20, ClientIDPrefix: "lovage", ConnectTimeout: 4 * time.Second,
-		KeepaliveTimeout: 20 * time.Second,
+		KeepaliveTimeout: 5 * time.Second,
 	}
 	want := &Settings{
 		Worker: Worker{

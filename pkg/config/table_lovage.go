@@ -65,7 +65,7 @@ func kubemqTable() []Setting {
 			Doc: "How long the server keeps messages (its Store.MaxRetention, often 24 h); delays stay below it; 0 = not known, not checked."},
 		{Name: "kubemq.keepalive", Kind: Seconds, Range: between(0, 86_400), Default: "360",
 			Doc: "Pause between gRPC pings; 0 = none."},
-		{Name: "kubemq.keepalive_timeout", Kind: Seconds, Range: between(1, 3600), Default: "20",
+		{Name: "kubemq.keepalive_timeout", Kind: Seconds, Range: between(1, 3600), Default: "5",
 			Doc: "How long a connection may owe every answer before it is made anew."},
 		{Name: "kubemq.allow_fast_keepalive", Kind: Bool, Default: "false",
 			Doc: "Allows a pause below 5 minutes, and pings without an open call: the server must be set to allow that, else it closes the connection."},

@@ -122,7 +122,7 @@ type Consumer interface {
 	// the call early and is not reported as an error. What arrives late goes to the
 	// next Receive, or back to the queue if that doesn't follow at once.
 	// A lost connection is waited out inside (reported to Hooks), not returned;
-	// an error means that this request can't succeed, such as ErrName.
+	// an error means that this request can't succeed, such as ErrName or ErrGaveUp.
 	//
 	// One Receive at a time per consumer.
 	Receive(ctx context.Context, request ReceiveRequest, deliver func(Delivery)) error

@@ -23,9 +23,14 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-// maxReconnectWait caps gRPC's own wait between two attempts to connect, which
-// comes on top of the link's (link.go).
-const maxReconnectWait = time.Second
+const (
+	// maxReconnectWait caps gRPC's own wait between two attempts to connect, which
+	// comes on top of the link's (link.go).
+	maxReconnectWait = time.Second
+	// maxPing is how long a ping may take before the connection counts as lost, though
+	// it is not given up before Config.KeepaliveTimeout.
+	maxPing = 5 * time.Second
+)
 
 // Client is one connection to a broker with the calls this module needs. It
 // connects on first use and again whenever needed.
@@ -34,9 +39,9 @@ type Client struct {
 	rpc   pb.KubemqClient
 	id    string
 	token string
-	// timeout bounds a ping.
-	timeout time.Duration
-	closed  atomic.Bool
+	// timeout bounds a ping that has to connect first, pingTime one that has not.
+	timeout, pingTime time.Duration
+	closed            atomic.Bool
 	// lost, if set, is told about calls that failed because of the connection,
 	// overdue when an answer is late.
 	lost    func(error)
@@ -88,7 +93,7 @@ func newClient(config Config) (*Client, error) {
 	}
 	return &Client{
 		conn: conn, rpc: pb.NewKubemqClient(conn), id: clientID(config.ClientID),
-		token: config.AuthToken, timeout: min(config.ConnectTimeout, config.KeepaliveTimeout),
+		token: config.AuthToken, timeout: config.ConnectTimeout, pingTime: min(config.KeepaliveTimeout, maxPing),
 	}, nil
 }
 
@@ -141,7 +146,11 @@ func (c *Client) Connect(ctx context.Context, retrying func(err error, attempt i
 // ping asks once, without a token, which servers don't want for it. It is how the
 // link finds out that the broker is back, and so doesn't report to it.
 func (c *Client) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	timeout := c.timeout
+	if c.conn.GetState() == connectivity.Ready {
+		timeout = c.pingTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := c.rpc.Ping(ctx, &pb.Empty{})
 	switch {

@@ -42,8 +42,8 @@ const (
 	// often is disconnected.
 	MinKeepalive     = 5 * time.Minute
 	DefaultKeepalive = 6 * time.Minute
-	// DefaultKeepaliveTimeout is gRPC's.
-	DefaultKeepaliveTimeout = 20 * time.Second
+	// DefaultKeepaliveTimeout is that of KubeMQ's own clients.
+	DefaultKeepaliveTimeout = 5 * time.Second
 	// MaxReceiveCountLimit is the largest Config.MaxReceiveCount.
 	MaxReceiveCountLimit = 1024
 )

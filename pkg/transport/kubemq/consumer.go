@@ -2,6 +2,7 @@ package kubemq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -49,8 +50,8 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 	}()
 	waits := newBackOff()
 	for {
-		if c.stopped() != nil || c.transport.link.await(ctx) != nil {
-			return c.stopped()
+		if err := c.await(ctx); err != nil || ctx.Err() != nil {
+			return err
 		}
 		if c.strategy == nil {
 			c.strategy = c.transport.traits.open(c.transport.consumer, c.channel)
@@ -75,6 +76,17 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 			return c.stopped()
 		}
 	}
+}
+
+// await waits until the broker answers, ctx ends or the consumer is closed.
+func (c *consumer) await(ctx context.Context) error {
+	if err := c.stopped(); err != nil {
+		return err
+	}
+	if err := c.transport.link.await(ctx); errors.Is(err, transport.ErrGaveUp) {
+		return fmt.Errorf("kubemq: receive from queue %q: %w", c.queue, err)
+	}
+	return c.stopped()
 }
 
 // ackAgain settles a message that the server delivers although it has acked it.

@@ -13,7 +13,7 @@ import (
 const (
 	// heartbeat is how often a transport asks whether the broker is there: an
 	// event subscription alone would never notice.
-	heartbeat        = 10 * time.Second
+	heartbeat        = 5 * time.Second
 	heartbeatTimeout = 10 * time.Second
 	// settling is how long after a loss the broker is asked first.
 	settling = 50 * time.Millisecond
@@ -42,6 +42,9 @@ type link struct {
 	up, down chan struct{}
 	// broken passes the reason to the goroutine.
 	broken chan error
+	// gone is closed when the attempts are used up; gaveUp is set before.
+	gone   chan struct{}
+	gaveUp error
 	// suspect has a value when the connection should be checked.
 	suspect chan struct{}
 }
@@ -52,6 +55,7 @@ func newLink(
 	l := &link{
 		ping: ping, dropped: dropped, retries: retries, hooks: hooks,
 		suspect: make(chan struct{}, 1), up: make(chan struct{}), down: make(chan struct{}), broken: make(chan error, 1),
+		gone: make(chan struct{}),
 	}
 	close(l.down)
 	return l
@@ -172,10 +176,14 @@ func (l *link) mend(ctx context.Context, lost error) bool {
 		// another might still work.
 		_, err = connect(ctx, l.ping, l.retries, l.hooks)
 	}
-	if err != nil {
-		if errors.Is(err, transport.ErrGaveUp) && l.hooks.GaveUp != nil {
+	if errors.Is(err, transport.ErrGaveUp) {
+		l.gaveUp = err
+		close(l.gone)
+		if l.hooks.GaveUp != nil {
 			l.hooks.GaveUp(err)
 		}
+	}
+	if err != nil {
 		return false
 	}
 	if l.hooks.Restored != nil {
@@ -196,7 +204,8 @@ func (l *link) check(ctx context.Context) {
 	}
 }
 
-// await waits until the broker answers.
+// await waits until the broker answers. It fails when ctx ends, or with
+// transport.ErrGaveUp.
 func (l *link) await(ctx context.Context) error {
 	l.mu.Lock()
 	up := l.up
@@ -204,6 +213,8 @@ func (l *link) await(ctx context.Context) error {
 	select {
 	case <-up:
 		return nil
+	case <-l.gone:
+		return l.gaveUp
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

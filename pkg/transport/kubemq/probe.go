@@ -15,6 +15,9 @@ const (
 	// promptly is how long an answer may take that the server did not make wait:
 	// one that it did takes minGetWait at least, and a busy machine some time, too.
 	promptly = minGetWait - 100*time.Millisecond
+	// probeTime bounds a probe: a broker that goes away in its middle is noticed as one
+	// that does not answer.
+	probeTime = time.Minute
 	// probeExpiry removes what a probe that died left behind, in seconds.
 	probeExpiry = 60
 	// probeTries is how often a server must seem slow: on a busy machine any may once,

@@ -12,9 +12,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// suspectAfter is how late an answer is when the connection is looked at: a ping
-// is answered at once by a server that is only slow with queues.
-const suspectAfter = 2 * time.Second
+const (
+	// suspectAfter is how late an answer is when the connection is looked at: a ping
+	// is answered at once by a server that is only slow with queues.
+	suspectAfter = 2 * time.Second
+	// timerSlack is how much sooner than its time a call may come back.
+	timerSlack = 100 * time.Millisecond
+)
 
 // line is the socket of a Client, and what is owed on it. A peer that vanished
 // without a word, or a proxy in between that lost it, leaves a connection that
@@ -72,7 +76,7 @@ func (l *line) unanswered(sent time.Time) {
 	if l.state.since.IsZero() || sent.Before(l.state.since) {
 		l.state.since = sent
 	}
-	if time.Since(l.state.since) < l.patience {
+	if time.Since(l.state.since) < l.patience-timerSlack {
 		return
 	}
 	_ = l.state.socket.Close() // gRPC's reader reports it

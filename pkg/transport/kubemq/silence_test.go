@@ -116,9 +116,12 @@ func TestGivesUp(t *testing.T) {
 			hooks := record.hooks()
 			gaveUp := make(chan error, 1)
 			hooks.GaveUp = func(err error) { gaveUp <- err }
-			started(t, Config{Address: server.addr(), Retries: c.later, Hooks: hooks})
+			tr = started(t, Config{Address: server.addr(), Retries: c.later, Hooks: hooks})
+			consumer := opened(t, tr, "q")
 			server.stop(t)
 			require.ErrorIs(t, <-gaveUp, transport.ErrGaveUp)
+			err = consumer.Receive(t.Context(), transport.ReceiveRequest{Slots: 1, Wait: time.Second}, func(transport.Delivery) {})
+			require.ErrorIs(t, err, transport.ErrGaveUp)
 			record.mu.Lock()
 			defer record.mu.Unlock()
 			require.Len(t, record.calls, c.tries, "lost, then the attempts but the last")

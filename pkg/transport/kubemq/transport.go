@@ -120,6 +120,8 @@ func (t *Transport) chooseStrategy(ctx context.Context) (Strategy, string, error
 	if t.config.Strategy != StrategyAuto {
 		return t.config.Strategy, "configured", nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
 	return probe(ctx, t.consumer)
 }
 
