@@ -17,6 +17,7 @@ func registry() *tasks.Registry {
 	registerValues(r)
 	registerFailures(r)
 	registerOutcomes(r)
+	registerLetters(r)
 	registerRuns(r)
 	return r
 }
