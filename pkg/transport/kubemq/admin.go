@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -28,14 +29,10 @@ type QueueDepth struct {
 	Sent, Delivered, Consumers int64
 }
 
-// Queues lists the server's queues with their depths.
-func (c *Client) Queues(ctx context.Context) ([]QueueDepth, error) {
-	return c.queues(ctx, "")
-}
-
-// queues lists the queue of that name, or all if it is empty.
-func (c *Client) queues(ctx context.Context, name string) ([]QueueDepth, error) {
-	request := &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: name}
+// Queues lists the server's queues with their depths: all of them, or those of the
+// given channels that have ever had a message.
+func (c *Client) Queues(ctx context.Context, channels ...string) ([]QueueDepth, error) {
+	request := &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: strings.Join(channels, ";")}
 	answer, err := c.rpc.QueuesInfo(c.call(ctx), request, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, c.failed(err)

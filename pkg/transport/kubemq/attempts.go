@@ -41,7 +41,7 @@ func (d *delivery) notesChannel() string {
 // NoteStart is transport.StartNoter's.
 func (d *delivery) NoteStart(ctx context.Context) (wasted int, err error) {
 	client, channel := d.consumer.transport.publisher, d.notesChannel()
-	known, err := client.queues(ctx, channel)
+	known, err := client.Queues(ctx, channel)
 	if err != nil {
 		return 0, fmt.Errorf("kubemq: read the notes about a message of queue %q: %w", d.consumer.queue, err)
 	}

@@ -41,7 +41,7 @@ func TestNotesGoWithTheirMessage(t *testing.T) {
 // depth is how many messages a channel holds.
 func depth(t *testing.T, tr *Transport, channel string) int64 {
 	t.Helper()
-	queues, err := tr.publisher.queues(t.Context(), channel)
+	queues, err := tr.publisher.Queues(t.Context(), channel)
 	require.NoError(t, err)
 	if len(queues) == 0 {
 		return 0
