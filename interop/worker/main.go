@@ -18,6 +18,7 @@ func registry() *tasks.Registry {
 	registerFailures(r)
 	registerOutcomes(r)
 	registerRetries(r)
+	registerLetters(r)
 	registerRuns(r)
 	registerAcks(r)
 	registerCanvas(r)

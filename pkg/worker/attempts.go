@@ -66,9 +66,10 @@ func (w *Worker) noteStart(j *job) (lost bool) {
 	return true
 }
 
-// capped turns a message that should come back although its attempts are used up
-// into one that is exhausted.
-func (w *Worker) capped(j *job, decision acks.Decision) acks.Decision {
+// decide reads the table for the job's outcome. A message that should come back
+// although its attempts are used up is exhausted.
+func (w *Worker) decide(j *job) acks.Decision {
+	decision := acks.Decide(j.policy, j.outcome)
 	limit, _ := w.limit(j.delivery)
 	again := decision.Settle == acks.Requeue || decision.Settle == acks.Republish
 	if !again || limit == 0 || j.delivery.Attempt() < limit {
@@ -78,10 +79,7 @@ func (w *Worker) capped(j *job, decision acks.Decision) acks.Decision {
 		attempts: j.delivery.Attempt(), limit: limit, lost: j.outcome == acks.WorkerLost, cause: j.err,
 	}
 	j.outcome = acks.Exhausted
-	decision = acks.Decide(j.policy, j.outcome)
-	// A failure was reported to the observers; the message is kept in any case.
-	_ = w.storeOutcome(j, decision.Store)
-	return decision
+	return acks.Decide(j.policy, j.outcome)
 }
 
 // noteError has the first error travel with the copies of a message.

@@ -257,7 +257,10 @@ func TestUnstoredResultCounts(t *testing.T) {
 		h.send(protocol.Message{Task: "t"})
 		elapse(time.Hour)
 		require.EqualValues(t, 2, calls.Load())
-		require.Len(t, h.broker.waiting("dead"), 1)
+		letters := h.broker.waiting("dead")
+		require.Len(t, letters, 1)
+		require.Contains(t, letters[0].letter.Detail, "delivered 2 times, the limit is 2: worker: the result of t[")
+		require.Contains(t, letters[0].letter.FirstError, "no backend")
 	})
 }
 

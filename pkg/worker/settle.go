@@ -39,7 +39,7 @@ func (w *Worker) settle(j *job) {
 
 // store stores the outcome and decides what that means for the message.
 func (w *Worker) store(j *job) acks.Decision {
-	decision := acks.Decide(j.policy, j.outcome)
+	decision := w.decide(j)
 	if j.outcome == acks.Retry {
 		return decision // settleRetry has stored it
 	}
@@ -47,19 +47,25 @@ func (w *Worker) store(j *job) acks.Decision {
 		decision.Store = acks.StoreSuccess // null, or the chord would wait for ever
 	}
 	err := w.storeOutcome(j, decision.Store)
+	if j.outcome == acks.Exhausted {
+		return decision // stored or not, the message is kept
+	}
 	if errors.Is(err, transport.ErrTooLarge) {
 		// That is this task's failure, not the connection's: the caller learns of it
 		// instead of waiting for ever.
 		j.err = fmt.Errorf("the result of %s[%s] can't be stored: %w", j.message.Task, j.message.ID, err)
 		j.outcome = acks.Failure
-		decision = acks.Decide(j.policy, j.outcome)
+		decision = w.decide(j)
 		err = w.storeOutcome(j, decision.Store)
 	}
-	if err != nil && j.policy.Late && j.outcome != acks.Exhausted && !hopeless(err) {
+	if err != nil && j.policy.Late && !hopeless(err) {
 		j.outcome = acks.ResultUnstored
-		decision = acks.Decide(j.policy, j.outcome)
+		if j.err == nil {
+			j.err = fmt.Errorf("worker: the result of %s[%s] could not be stored: %w", j.message.Task, j.message.ID, err)
+		}
+		decision = w.decide(j)
 	}
-	return w.capped(j, decision)
+	return decision
 }
 
 // settleMessage applies the settlement.

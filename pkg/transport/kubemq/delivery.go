@@ -76,12 +76,14 @@ func (d *delivery) Redelivered() bool {
 // Limit is transport.Delivery's. A count without a queue would delete the message
 // (docs/protocol.md §13), and a queue that we can't name can't be sent to.
 func (d *delivery) Limit() (attempts int, queue string) {
-	policy := d.message.Policy
-	queue = policy.GetMaxReceiveQueue()
-	if name, err := ChannelName(queue); err != nil || name != queue || policy.GetMaxReceiveCount() < 1 {
+	attempts, queue = int(d.message.Policy.GetMaxReceiveCount()), d.message.Policy.GetMaxReceiveQueue()
+	if attempts < 1 || queue == "" {
 		return 0, ""
 	}
-	return int(policy.GetMaxReceiveCount()), queue
+	if name, err := ChannelName(queue); err != nil || name != queue {
+		return 0, ""
+	}
+	return attempts, queue
 }
 
 // NoteError is transport.Delivery's.
