@@ -10,10 +10,3 @@ func WithRandom(random func(n int64) int64) Option {
 
 // Backoff is the wait of the automatic retry after so many retries.
 func (o Options) Backoff(retries int) int64 { return int64(o.backoff(retries).Seconds()) }
-
-// Len is how many claims and results it holds.
-func (m *OnceMemory) Len() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.entries)
-}

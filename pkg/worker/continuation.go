@@ -29,7 +29,11 @@ func publisherOf(o Options) canvas.Publisher {
 // be done a late task is handed back, and an early one has failed. A task that
 // runs again publishes the same ids again.
 func (w *Worker) continueSuccess(j *job) {
-	if j.outcome != acks.Success || followedBefore(j) {
+	if j.outcome != acks.Success {
+		return
+	}
+	if followedBefore(j) {
+		j.continued = true
 		return
 	}
 	following, err := w.publisher.Success(j.message, j.value, time.Now())

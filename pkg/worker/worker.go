@@ -184,14 +184,8 @@ func (w *Worker) process(j *job) {
 	if !w.admit(j) || !w.claim(j) {
 		return
 	}
-	if !w.succeededBefore(j) {
-		if !w.attempt(j) {
-			return
-		}
-		if !w.run(j) {
-			w.unclaim(j, false)
-			return
-		}
+	defer w.unclaim(j, false) // where settle has not ended it
+	if w.succeededBefore(j) || w.attempt(j) && w.run(j) {
+		w.settle(j)
 	}
-	w.settle(j)
 }
