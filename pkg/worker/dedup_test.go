@@ -458,3 +458,39 @@ func TestDeduplicateSuccessful(t *testing.T) {
 type successCounter struct{ successes int }
 
 func (r *successCounter) OnSuccess(context.Context, *tasks.Request, any) { r.successes++ }
+
+// TestASkippedTaskKeepsItsChain: a success that is stored without what follows may
+// have been stored by somebody who publishes after that (celery#9835). One that lists
+// it has been followed, and what follows must not run twice.
+func TestASkippedTaskKeepsItsChain(t *testing.T) {
+	child := []any{[]any{[]any{"id of second", nil}, nil}}
+	for name, c := range map[string]struct {
+		children []any
+		want     []string
+	}{
+		"nothing followed": {nil, []string{
+			"publish link.a", "publish link.b", "publish second", "worker.TaskSucceeded", "ack",
+		}},
+		"followed": {child, []string{"worker.TaskSucceeded", "ack"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(h *harness) {
+				h.options.AcksLate, h.options.DeduplicateSuccessful = true, true
+				h.handle("t", returning("new", nil))
+				w, err := New(h.options, h.registry, h.broker, readable{fakeBackend: h.backend, stored: protocol.Meta{
+					Status: protocol.StateSuccess, Result: "stored", Children: c.children,
+				}}, h.recorder)
+				require.NoError(t, err)
+				require.NoError(t, w.Start(context.Background()))
+				h.worker = w
+
+				message := workflow()
+				h.broker.put("celery", &fakeMessage{body: encode(t, &message), attempts: 1})
+				require.Equal(t, c.want, h.settled())
+				if c.children == nil {
+					require.Equal(t, []any{"stored", int64(10)}, h.published("second")[0].Args)
+				}
+			})
+		})
+	}
+}
