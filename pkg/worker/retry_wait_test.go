@@ -54,8 +54,9 @@ func TestRetryInHops(t *testing.T) {
 
 // publishedDelays are those of the messages that were sent.
 func (h *harness) publishedDelays() []time.Duration {
-	var delays []time.Duration
-	for _, sent := range h.broker.sent() {
+	sent := h.broker.sent()
+	delays := make([]time.Duration, 0, len(sent))
+	for _, sent := range sent {
 		delays = append(delays, sent.message.Delay)
 	}
 	return delays
@@ -63,8 +64,9 @@ func (h *harness) publishedDelays() []time.Duration {
 
 // postponedFor are the delays with which messages went back.
 func (h *harness) postponedFor() []time.Duration {
-	var delays []time.Duration
-	for _, event := range seen[TaskPostponed](h.recorder) {
+	postponed := seen[TaskPostponed](h.recorder)
+	delays := make([]time.Duration, 0, len(postponed))
+	for _, event := range postponed {
 		delays = append(delays, event.Delay)
 	}
 	return delays
