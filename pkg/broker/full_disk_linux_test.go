@@ -85,7 +85,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 			disk.grow()
 			child, ready, line = disk.start(t)
 			require.True(t, ready, line)
-			owed := drain(t, l, child.address)
+			owed := drain(t, l, child.address, 200*time.Millisecond)
 			child.stop(t)
 			t.Log(l.summary(owed))
 			require.Positive(t, owed)
