@@ -47,12 +47,13 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 		Address: k.Address, ClientID: k.ClientIDPrefix, AuthToken: k.AuthToken.Reveal(),
 		MaxSend: k.MaxSendSize, MaxReceive: k.MaxReceiveSize,
 		Keepalive: k.Keepalive, AllowFastKeepalive: k.AllowFastKeepalive,
-		ConnectTimeout: k.ConnectTimeout, MaxDelay: k.MaxDelay, Retention: k.Retention, Strategy: kubemq.Strategy(k.Strategy), Hooks: hooks,
+		ConnectTimeout: k.ConnectTimeout, MaxDelay: k.MaxDelay, Strategy: kubemq.Strategy(k.Strategy), Hooks: hooks,
 	}
 	if k.TLS.Enabled {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.TLS.ServerName}
 		c.TLSFiles = kubemq.TLSFiles{CA: k.TLS.CAFile, Cert: k.TLS.CertFile, Key: k.TLS.KeyFile}
 	}
+	c.Retention = k.Retention
 	return c
 }
 
