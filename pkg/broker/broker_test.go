@@ -186,3 +186,12 @@ func TestEverythingIsThereAfterARestart(t *testing.T) {
 	require.EqualValues(t, 1, second.list(kindQueues, "q")[0].Incoming["delayed"])
 	second.waitFor("the expiration", func() bool { return second.waiting("gone") == 0 })
 }
+
+func TestABrokerListensOnLoopbackUnlessToldOtherwise(t *testing.T) {
+	b, err := New(Config{})
+	require.NoError(t, err)
+	host, _, err := net.SplitHostPort(b.config.Listen)
+	require.NoError(t, err)
+	require.True(t, net.ParseIP(host).IsLoopback())
+	require.Empty(t, b.config.HTTPListen, "and has no HTTP side")
+}

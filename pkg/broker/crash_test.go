@@ -58,7 +58,7 @@ func TestNothingAnsweredIsLostByKill9(t *testing.T) {
 		load.wait()
 	}
 	child := startChild(t, dir)
-	owed := drain(t, l, child.address)
+	owed := drain(t, l, child.address, longestDelay)
 	child.stop(t)
 
 	t.Logf("%d kills in %v", kills, time.Since(started).Round(time.Second))
@@ -255,9 +255,9 @@ func (r *load) settleSome(stream pb.Kubemq_QueuesDownstreamClient, got *pb.Queue
 // longestDelay is the longest of sendDelayed, and some more.
 const longestDelay = 3 * time.Second
 
-// drain takes everything that is left, until nothing comes for longer than a delay
-// lasts, and returns how many messages had to come.
-func drain(t *testing.T, l *ledger, address string) (owed int) {
+// drain takes everything that is left, until nothing comes for so long, and returns
+// how many messages had to come.
+func drain(t *testing.T, l *ledger, address string, silence time.Duration) (owed int) {
 	t.Helper()
 	conn := dialChild(t, address)
 	defer func() { require.NoError(t, conn.Close()) }()
@@ -270,7 +270,7 @@ func drain(t *testing.T, l *ledger, address string) (owed int) {
 	for {
 		got, err := exchange(stream, &pb.QueuesDownstreamRequest{
 			ClientID: "c", RequestTypeData: pb.QueuesDownstreamRequestType_Get,
-			Channel: "q", MaxItems: 500, WaitTimeout: int32(longestDelay.Milliseconds()),
+			Channel: "q", MaxItems: 500, WaitTimeout: int32(silence.Milliseconds()),
 		})
 		require.NoError(t, err, "%d of %d owed messages are missing", l.owed(), owed)
 		if len(got.Messages) == 0 {

@@ -51,8 +51,7 @@ func newSmallDisk(t *testing.T, bytes int) *smallDisk {
 func (d *smallDisk) start(t *testing.T) (child *childBroker, ready bool, line string) {
 	t.Helper()
 	child = launchChild(t, d.dir, d.env)
-	line, err := child.lines.ReadString('\n')
-	require.NoError(t, err)
+	line = nextLine(t, child)
 	child.address, ready = strings.CutPrefix(strings.TrimSpace(line), "listening ")
 	return child, ready, line
 }
@@ -85,7 +84,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 			disk.grow()
 			child, ready, line = disk.start(t)
 			require.True(t, ready, line)
-			owed := drain(t, l, child.address)
+			owed := drain(t, l, child.address, 200*time.Millisecond)
 			child.stop(t)
 			t.Log(l.summary(owed))
 			require.Positive(t, owed)
@@ -95,11 +94,20 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
+// nextLine is what the broker prints next. One that hangs is killed.
+func nextLine(t *testing.T, child *childBroker) string {
+	t.Helper()
+	patience := time.AfterFunc(fillLimit, func() { _ = child.command.Process.Kill() })
+	defer patience.Stop()
+	line, err := child.lines.ReadString('\n')
+	require.NoError(t, err, "the broker hangs")
+	return line
+}
+
 // requireFull requires that the broker ended by itself and said why.
 func (d *smallDisk) requireFull(t *testing.T, child *childBroker) {
 	t.Helper()
-	line, err := child.lines.ReadString('\n')
-	require.NoError(t, err)
+	line := nextLine(t, child)
 	t.Log(strings.TrimSpace(line))
 	require.True(t, strings.HasPrefix(line, "ended broker: "), line)
 	require.Contains(t, line, d.error)

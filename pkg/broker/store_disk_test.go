@@ -14,6 +14,7 @@ import (
 )
 
 func TestDeletedMessagesFreeTheDisk(t *testing.T) {
+	t.Parallel()
 	const size, count = 1 << 20, diskFlushBytes >> 20
 	dir := t.TempDir()
 	store, err := openDiskStore(t.Context(), Config{DataDir: dir, Sync: SyncOff})

@@ -84,6 +84,7 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.TLS.ServerName}
 		c.TLSFiles = kubemq.TLSFiles{CA: k.TLS.CAFile, Cert: k.TLS.CertFile, Key: k.TLS.KeyFile}
 	}
+	c.Retention = k.Retention
 	return c
 }
 
