@@ -48,16 +48,14 @@ type rig struct {
 	reader    *resultskubemq.Backend
 
 	mu sync.Mutex
-	// started and ended count the calls of the handler by its argument; news has a
-	// value after each.
+	// started and ended count the calls of the handler by its argument.
 	started, ended map[int64]int
-	news           chan struct{}
 	ids            []string
 }
 
 func newRig(t *testing.T, brokerConfig broker.Config) *rig {
 	t.Helper()
-	r := &rig{t: t, config: brokerConfig, started: map[int64]int{}, ended: map[int64]int{}, news: make(chan struct{}, 1)}
+	r := &rig{t: t, config: brokerConfig, started: map[int64]int{}, ended: map[int64]int{}}
 	r.config.Listen = "127.0.0.1:0"
 	r.startBroker()
 	t.Cleanup(func() { require.NoError(t, r.broker.Stop()) })
@@ -127,12 +125,8 @@ func (r *rig) handle(ctx context.Context, in rigArgument) (int64, error) {
 
 func (r *rig) note(counts map[int64]int, n int64) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	counts[n]++
-	r.mu.Unlock()
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
 }
 
 // publish sends tasks that run for so long.
@@ -162,8 +156,7 @@ func (r *rig) publish(count int, runs time.Duration) {
 	require.NoError(r.t, all.Wait())
 }
 
-// await waits until check passes, which it looks at after each event of a task and
-// now and then.
+// await waits until check passes.
 func (r *rig) await(what string, check func() bool) {
 	r.t.Helper()
 	patience := time.NewTimer(rigPatience)
@@ -172,7 +165,6 @@ func (r *rig) await(what string, check func() bool) {
 	defer look.Stop()
 	for !check() {
 		select {
-		case <-r.news:
 		case <-look.C:
 		case <-patience.C:
 			r.t.Fatalf("not within %v: %s; %d tasks have ended", rigPatience, what, r.count(r.ended))

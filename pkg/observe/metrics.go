@@ -26,7 +26,8 @@ var (
 	waitBuckets    = []float64{.005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600}
 )
 
-// MetricsConfig says what Metrics measures besides what it observes.
+// MetricsConfig says what Metrics measures besides what it observes. Load, Connection
+// and Depths may be nil: their metrics are missing then.
 type MetricsConfig struct {
 	// Tasks are the registered names: each has series of its own, all others share
 	// one.
@@ -35,7 +36,7 @@ type MetricsConfig struct {
 	Load func() worker.Load
 	// Connection is the broker's.
 	Connection *Connection
-	// Depths, if set, are told too.
+	// Depths are those of the worker's queues.
 	Depths *Depths
 }
 
@@ -231,14 +232,22 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, one := range m.all {
 		one.Collect(to)
 	}
-	load, up := m.config.Load(), 0.
-	if m.config.Connection.Err() == nil {
-		up = 1
+	gauge := func(desc *prometheus.Desc, value float64) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
-	to <- prometheus.MustNewConstMetric(descSlots, prometheus.GaugeValue, float64(load.Slots))
-	to <- prometheus.MustNewConstMetric(descBusy, prometheus.GaugeValue, float64(load.Busy))
-	to <- prometheus.MustNewConstMetric(descUp, prometheus.GaugeValue, up)
-	to <- prometheus.MustNewConstMetric(descAgain, prometheus.CounterValue, float64(m.config.Connection.Reconnects()))
+	if m.config.Load != nil {
+		load := m.config.Load()
+		gauge(descSlots, float64(load.Slots))
+		gauge(descBusy, float64(load.Busy))
+	}
+	if c := m.config.Connection; c != nil {
+		up := 0.
+		if c.Err() == nil {
+			up = 1
+		}
+		gauge(descUp, up)
+		to <- prometheus.MustNewConstMetric(descAgain, prometheus.CounterValue, float64(c.Reconnects()))
+	}
 	if m.config.Depths != nil {
 		m.config.Depths.collect(to)
 	}

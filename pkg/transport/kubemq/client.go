@@ -76,7 +76,7 @@ func newClient(config Config) (*Client, error) {
 	pings.PermitWithoutStream = config.AllowFastKeepalive
 	conn, err := grpc.NewClient("passthrough:///"+config.Address,
 		grpc.WithTransportCredentials(line),
-		grpc.WithChainUnaryInterceptor(line.unary), grpc.WithChainStreamInterceptor(line.stream),
+		grpc.WithChainUnaryInterceptor(line.unary),
 		grpc.WithKeepaliveParams(pings),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{

@@ -25,7 +25,8 @@ const (
 // looks well for ever: TCP goes on confirming what the proxy's machine takes, and
 // gRPC's own pings are too rare to help, because servers forbid more
 // (docs/protocol.md §8.4). So calls that get no answer count, and a line that was
-// silent for Config.KeepaliveTimeout is hung up. gRPC connects anew then.
+// silent for Config.KeepaliveTimeout is hung up. gRPC connects anew then. It has no
+// call for that; its credentials are where it shows its sockets.
 type line struct {
 	credentials.TransportCredentials
 	patience time.Duration
@@ -35,9 +36,25 @@ type line struct {
 type lineState struct {
 	mu     sync.Mutex
 	socket net.Conn
-	// heard is when the last answer came, since when the oldest call was sent that
-	// has had none after that; zero if there is no such call.
+	// heard is when something came last, since when the oldest call was sent that has
+	// had no answer after that; zero if there is no such call.
 	heard, since time.Time
+}
+
+// heard is a socket that tells the line when something comes. A part of a large
+// answer counts: who sends it is there.
+type heard struct {
+	net.Conn
+	line *line
+}
+
+// Read is net.Conn's.
+func (h heard) Read(into []byte) (int, error) {
+	n, err := h.Conn.Read(into)
+	if n > 0 {
+		h.line.answered()
+	}
+	return n, err
 }
 
 func newLine(secret credentials.TransportCredentials, patience time.Duration) *line {
@@ -49,8 +66,8 @@ func (l *line) ClientHandshake(ctx context.Context, authority string, socket net
 	l.state.mu.Lock()
 	l.state.socket = socket
 	l.state.mu.Unlock()
-	l.answered()
-	return l.TransportCredentials.ClientHandshake(ctx, authority, socket)
+	l.answered() // what is owed on an earlier connection is not owed on this one
+	return l.TransportCredentials.ClientHandshake(ctx, authority, heard{socket, l})
 }
 
 // Clone is the same line.
@@ -83,43 +100,14 @@ func (l *line) unanswered(sent time.Time) {
 	l.state.socket = nil
 }
 
-// unary watches a call with one answer.
+// unary watches a call with one answer. Who waits on a stream pings.
 func (l *line) unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	sent := time.Now()
 	err := invoke(ctx, method, request, reply, conn, options...)
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Canceled: // says nothing about the peer
-	case codes.DeadlineExceeded:
+	if status.Code(err) == codes.DeadlineExceeded {
 		l.unanswered(sent)
-	default:
-		l.answered()
-	}
-	return err
-}
-
-// stream watches what comes on a stream. Who waits for it knows when it is owed.
-func (l *line) stream(
-	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	s, err := open(ctx, desc, conn, method, options...)
-	if err != nil {
-		return nil, err
-	}
-	return &heardStream{ClientStream: s, line: l}, nil
-}
-
-type heardStream struct {
-	grpc.ClientStream
-	line *line
-}
-
-// RecvMsg is grpc.ClientStream's.
-func (s *heardStream) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
-	if err == nil {
-		s.line.answered()
 	}
 	return err
 }

@@ -1,11 +1,15 @@
 package kubemq
 
 import (
+	"io"
+	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -81,15 +85,41 @@ func TestBlackHole(t *testing.T) {
 	within(t, func() bool { return record.has("restored") }, "restored")
 }
 
-// TestSlowIsNotSilent: an answer that takes long on a connection that gives others
-// doesn't cost the connection.
+// TestSlowIsNotSilent: a connection on which something comes is not hung up, though
+// an answer is late; one on which nothing comes is, when its time is over.
 func TestSlowIsNotSilent(t *testing.T) {
 	t.Parallel()
-	l := newLine(nil, time.Minute)
-	begun := time.Now()
-	l.answered()
-	l.unanswered(begun)
-	require.True(t, l.state.since.IsZero(), "something was heard after the call was sent")
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer func() { require.NoError(t, far.Close()) }()
+		l := newLine(insecure.NewCredentials(), 5*time.Second)
+		unasked := time.Now()
+		<-time.After(time.Hour)
+		socket, _, err := l.ClientHandshake(t.Context(), "", near)
+		require.NoError(t, err)
+		l.unanswered(unasked) // of an earlier connection
+		for range 10 {
+			sent := time.Now()
+			<-time.After(4 * time.Second)
+			go func() { _, _ = far.Write([]byte("part of an answer")) }()
+			_, err := socket.Read(make([]byte, 100))
+			require.NoError(t, err)
+			<-time.After(4 * time.Second)
+			l.unanswered(sent)
+		}
+		sent := time.Now()
+		<-time.After(4 * time.Second)
+		l.unanswered(sent)
+		<-time.After(time.Second)
+		go func() { _, _ = far.Write([]byte("still open")) }()
+		_, err = socket.Read(make([]byte, 100))
+		require.NoError(t, err)
+		sent = time.Now()
+		<-time.After(5 * time.Second)
+		l.unanswered(sent)
+		_, err = socket.Read(make([]byte, 100))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+	})
 }
 
 // TestGivesUp: when the attempts are used up, and not before.
