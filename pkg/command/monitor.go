@@ -36,7 +36,7 @@ type monitor struct {
 }
 
 // newMonitor is nil where nothing asks for it.
-func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection) (*monitor, error) {
+func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection, delayed func() int) (*monitor, error) {
 	if settings.Health.Listen == "" {
 		return nil, nil
 	}
@@ -54,7 +54,7 @@ func newMonitor(settings *config.Settings, registry *tasks.Registry, connection 
 		}
 	}
 	m.metrics = observe.NewMetrics(observe.MetricsConfig{
-		Tasks: registry.Names(), Load: m.load, Connection: connection,
+		Tasks: registry.Names(), Load: m.load, Connection: connection, Delayed: delayed,
 		Depths: &observe.Depths{Roles: m.roles, Ask: m.depths},
 	})
 	m.watchdog = observe.NewWatchdog(observe.WatchdogConfig{

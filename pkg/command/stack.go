@@ -15,7 +15,6 @@ import (
 	"github.com/lovage-project/lovage/pkg/observe"
 	"github.com/lovage-project/lovage/pkg/results"
 	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
-	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 	"github.com/lovage-project/lovage/pkg/worker"
 )
@@ -78,7 +77,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
-	monitor, err := newMonitor(settings, p.registry, &s.connection)
+	monitor, err := newMonitor(settings, p.registry, &s.connection, connection.Delayed)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +152,7 @@ func startBroker(ctx context.Context, settings *config.Settings) (*broker.Broker
 }
 
 // startTransport connects, however long that takes.
-func (s *stack) startTransport(ctx context.Context, settings *config.Settings, log *observe.Log) (transport.Transport, error) {
+func (s *stack) startTransport(ctx context.Context, settings *config.Settings, log *observe.Log) (*kubemq.Transport, error) {
 	hooks := s.connection.Hooks(log.TransportHooks(settings.Broker.Consume.Address))
 	gaveUp := hooks.GaveUp
 	hooks.GaveUp = func(err error) { gaveUp(err); s.failed <- err }

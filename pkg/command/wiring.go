@@ -78,7 +78,7 @@ func kubemqConfig(k config.KubeMQ, hooks transport.Hooks) kubemq.Config {
 		MaxSend: k.MaxSendSize, MaxReceive: k.MaxReceiveSize,
 		Keepalive: k.Keepalive, KeepaliveTimeout: k.KeepaliveTimeout, AllowFastKeepalive: k.AllowFastKeepalive,
 		StartRetries: k.StartRetries, Retries: k.Retries,
-		ConnectTimeout: k.ConnectTimeout, MaxDelay: k.MaxDelay, Retention: k.Retention, Strategy: kubemq.Strategy(k.Strategy), Hooks: hooks,
+		ConnectTimeout: k.ConnectTimeout, MaxDelay: k.MaxDelay, Strategy: kubemq.Strategy(k.Strategy), Hooks: hooks,
 	}
 	if k.TLS.Enabled {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: k.TLS.ServerName}

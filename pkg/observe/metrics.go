@@ -26,8 +26,8 @@ var (
 	waitBuckets    = []float64{.005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 21600}
 )
 
-// MetricsConfig says what Metrics measures besides what it observes. Load, Connection
-// and Depths may be nil: their metrics are missing then.
+// MetricsConfig says what Metrics measures besides what it observes. Load, Connection,
+// Depths and Delayed may be nil: their metrics are missing then.
 type MetricsConfig struct {
 	// Tasks are the registered names: each has series of its own, all others share
 	// one.
@@ -38,6 +38,8 @@ type MetricsConfig struct {
 	Connection *Connection
 	// Depths are those of the worker's queues.
 	Depths *Depths
+	// Delayed is how many messages this process has sent that are not due yet.
+	Delayed func() int
 }
 
 // Metrics is an observer of the worker and a prometheus.Collector: it can be
@@ -74,6 +76,7 @@ const (
 	countRevoked      = "revoked"
 	countCancelled    = "cancelled"
 	countDeadLettered = "dead_lettered"
+	countDuplicate    = "duplicate"
 	countUnknown      = "unknown"
 )
 
@@ -89,6 +92,7 @@ var taskCounters = map[string]string{
 	countRevoked:      "Tasks that did not run because they had expired or were revoked.",
 	countCancelled:    "Tasks that a cold shutdown ended.",
 	countDeadLettered: "Messages moved to the dead letter queue.",
+	countDuplicate:    "Messages delivered again whose task has run.",
 	countUnknown:      "Messages of tasks that are not registered here.",
 }
 
@@ -157,6 +161,10 @@ func (m *Metrics) Observe(event worker.Event) {
 		m.count(countRevoked, e.Request.Task)
 	case worker.TaskCancelled:
 		m.count(countCancelled, e.Request.Task)
+	case worker.DeadLettered:
+		m.count(countDeadLettered, e.Task)
+	case worker.TaskDuplicate:
+		m.count(countDuplicate, e.Request.Task)
 	case worker.TaskUnknown:
 		m.count(countUnknown, e.Task)
 	default:
@@ -213,6 +221,7 @@ var (
 	descSlots = prometheus.NewDesc("lovage_slots", "How many tasks may run at once.", nil, nil)
 	descBusy  = prometheus.NewDesc("lovage_slots_busy", "Slots that have a task.", nil, nil)
 	descUp    = prometheus.NewDesc("lovage_connection_up", "1 while the broker answers, else 0.", nil, nil)
+	descDelay = prometheus.NewDesc("lovage_delayed_messages", "Messages this process has sent that are not due yet.", nil, nil)
 	descAgain = prometheus.NewDesc("lovage_connection_reconnects_total", "How often a lost connection to the broker came back.", nil, nil)
 )
 
@@ -221,7 +230,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range m.all {
 		one.Describe(to)
 	}
-	for _, desc := range []*prometheus.Desc{descSlots, descBusy, descUp, descAgain, descDepth} {
+	for _, desc := range []*prometheus.Desc{descSlots, descBusy, descUp, descAgain, descDelay, descDepth} {
 		to <- desc
 	}
 }
@@ -247,6 +256,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(descUp, up)
 		to <- prometheus.MustNewConstMetric(descAgain, prometheus.CounterValue, float64(c.Reconnects()))
+	}
+	if m.config.Delayed != nil {
+		gauge(descDelay, float64(m.config.Delayed()))
 	}
 	if m.config.Depths != nil {
 		m.config.Depths.collect(to)

@@ -26,7 +26,8 @@ func newTestMetrics(depths *Depths) *Metrics {
 	hooks.Restored()
 	return NewMetrics(MetricsConfig{
 		Tasks: []string{"proj.add"}, Connection: connection, Depths: depths,
-		Load: func() worker.Load { return worker.Load{Slots: 8, Busy: 3} },
+		Load:    func() worker.Load { return worker.Load{Slots: 8, Busy: 3} },
+		Delayed: func() int { return 12 },
 	})
 }
 
@@ -44,6 +45,8 @@ func TestMetricsCountEvents(t *testing.T) {
 		"lovage_tasks_ignored_total":          worker.TaskIgnored{Request: r},
 		"lovage_tasks_revoked_total":          worker.TaskRevoked{Request: r},
 		"lovage_tasks_cancelled_total":        worker.TaskCancelled{Request: r},
+		"lovage_tasks_dead_lettered_total":    worker.DeadLettered{Request: r, Task: r.Task},
+		"lovage_tasks_duplicate_total":        worker.TaskDuplicate{Request: r},
 		"lovage_messages_unprocessable_total": worker.MessageUnprocessable{},
 		"lovage_result_store_retries_total":   worker.StoreFailed{},
 		"lovage_result_store_failures_total":  worker.StoreFailed{GivenUp: true},
@@ -182,7 +185,7 @@ func TestScrape(t *testing.T) {
 	require.Empty(t, problems)
 	for _, line := range []string{
 		`lovage_tasks_received_total{task="proj.add"} 1`, `lovage_tasks_dead_lettered_total{task="(other)"} 0`,
-		`lovage_task_runtime_seconds_count{task="proj.add"} 1`, "lovage_slots 8", "lovage_slots_busy 3",
+		`lovage_task_runtime_seconds_count{task="proj.add"} 1`, "lovage_slots 8", "lovage_slots_busy 3", "lovage_delayed_messages 12",
 		"lovage_connection_up 1", "lovage_connection_reconnects_total 1", "go_goroutines ", "process_open_fds ",
 	} {
 		require.Contains(t, text, "\n"+line)
