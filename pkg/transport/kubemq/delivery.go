@@ -26,8 +26,6 @@ type delivery struct {
 	settled atomic.Bool
 }
 
-var _ transport.Dated = (*delivery)(nil)
-
 func newDelivery(c *consumer, message *pb.QueueMessage, held *transaction) *delivery {
 	p := placeOf(message)
 	return &delivery{consumer: c, message: message, held: held, place: p, earlier: c.history.add(p)}
@@ -49,14 +47,6 @@ func (d *delivery) Attempt() int {
 // worker died looks new: the server doesn't count that.
 func (d *delivery) Redelivered() bool {
 	return d.Attempt() > 1 || d.message.Attributes.GetReRouted()
-}
-
-// Queued is transport.Dated's.
-func (d *delivery) Queued() time.Time {
-	if at := d.message.Attributes.GetTimestamp(); at > 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
 }
 
 // Ack is transport.Delivery's.
