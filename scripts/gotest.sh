@@ -4,7 +4,7 @@
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-${GO:-go} test -timeout 5m "$@" 2>&1 | tee "$log"
+${GO:-go} test -timeout 8m "$@" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 if [ "$status" -ne 0 ]; then
 	echo "== what failed"

@@ -47,8 +47,7 @@ func faults(hole time.Duration) []fault {
 			defer over.Stop()
 			begun := time.Now()
 			r.await("the worker is not ready", func() bool { return !r.isReady() })
-			r.t.Logf("not ready after %v", time.Since(begun).Round(10*time.Millisecond))
-			require.Less(r.t, time.Since(begun), 30*time.Second)
+			r.within("not ready", time.Since(begun), 30*time.Second)
 			<-over.C
 			r.proxy.Thaw()
 		}},
@@ -61,8 +60,8 @@ func faults(hole time.Duration) []fault {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	hole := quickHole
-	if text := os.Getenv(holeVariable); text != "" {
-		seconds, err := strconv.Atoi(text)
+	if measuring() {
+		seconds, err := strconv.Atoi(os.Getenv(holeVariable))
 		require.NoError(t, err)
 		hole = time.Duration(seconds) * time.Second
 	}
@@ -79,10 +78,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// measuring tells whether the machine is to be judged by the clock.
+func measuring() bool { return os.Getenv(holeVariable) != "" }
+
+// within prints how long something took, and holds it to a limit where times mean
+// something: the machines of CI are slow and shared.
+func (r *rig) within(what string, took, limit time.Duration) {
+	r.t.Helper()
+	r.t.Logf("%s after %v", what, took.Round(time.Millisecond))
+	if measuring() {
+		require.Less(r.t, took, limit)
+	}
+}
+
 // strike runs one fault and accounts for every task.
 func strike(t *testing.T, fault fault, r *rig) {
 	t.Helper()
-	r.publish(faultTasks, 5*time.Millisecond)
+	r.publish(faultTasks, 10*time.Millisecond)
 	r.await("tasks run", func() bool { return r.count(r.ended) >= faultAt })
 	fault.strike(r)
 	require.Less(t, r.count(r.ended), faultTasks, "the fault came too late")
@@ -93,9 +105,8 @@ func strike(t *testing.T, fault fault, r *rig) {
 	r.await("every task has run", func() bool { return r.count(r.ended) == faultTasks })
 	r.checkResults()
 	r.await("it is ready", r.isReady)
-	t.Logf("%s: consumes again after %v, %d of %d tasks ran twice", fault.name, resumed.Round(time.Millisecond), r.again(), faultTasks)
-
-	require.Less(t, resumed, backOffCap+5*time.Second)
+	r.within(fault.name+": consumes again", resumed, backOffCap+5*time.Second)
+	t.Logf("%s: %d of %d tasks ran twice", fault.name, r.again(), faultTasks)
 	require.LessOrEqual(t, r.again(), rigSlots, "only what was running may run twice")
 }
 

@@ -10,24 +10,22 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-// TransportHooks writes one line when the connection to address is lost or can't be
-// made, and one when it is there again; what happens in between is for the level
-// debug.
-func (l *Log) TransportHooks(address string) transport.Hooks {
-	lines := &connectionLines{log: l, address: address}
-	return transport.Hooks{
-		Lost: lines.lost, Retrying: lines.retrying, Restored: lines.restored, GaveUp: lines.gaveUp,
-		Note: func(text string) { l.log(zapcore.InfoLevel, text) },
-	}
-}
-
-// connectionLines remembers what it has said of a connection.
+// connectionLines are the lines about one connection: one when it is lost or can't
+// be made, and one when it is there again. The attempts in between are for the
+// level debug.
 type connectionLines struct {
 	log     *Log
 	address string
 
 	mu    sync.Mutex
 	since time.Time // of the loss that was written, zero while all is well
+}
+
+func (c *connectionLines) hooks() transport.Hooks {
+	return transport.Hooks{
+		Lost: c.lost, Retrying: c.retrying, Restored: c.restored, GaveUp: c.gaveUp,
+		Note: func(text string) { c.log.log(zapcore.InfoLevel, text) },
+	}
 }
 
 // change notes a loss and tells whether it is news.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
@@ -187,6 +188,11 @@ func (l *Log) hookPanicked(e worker.HookPanicked) {
 		return
 	}
 	l.task(zapcore.ErrorLevel, e.Request, "A hook of task %s panicked: %v", nameOf(e.Request), e.Err)
+}
+
+// TransportHooks writes one line for each change of the connection.
+func (l *Log) TransportHooks(address string) transport.Hooks {
+	return (&connectionLines{log: l, address: address}).hooks()
 }
 
 func (l *Log) task(level zapcore.Level, request *tasks.Request, format string, args ...any) {

@@ -44,8 +44,6 @@ const (
 	settled
 )
 
-var _ transport.Dated = (*delivery)(nil)
-
 // newDelivery is a message that is held in a transaction, or in none if the server
 // has acked it.
 func newDelivery(c *consumer, message *pb.QueueMessage, held *transaction) *delivery {
@@ -93,14 +91,6 @@ func (d *delivery) NoteError(text string) {
 	if d.firstError == "" {
 		d.firstError = text
 	}
-}
-
-// Queued is transport.Dated's.
-func (d *delivery) Queued() time.Time {
-	if at := d.message.Attributes.GetTimestamp(); at > 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
 }
 
 // Ack is transport.Delivery's.
