@@ -50,11 +50,14 @@ func (w *Worker) store(j *job) acks.Decision {
 	if j.outcome == acks.Exhausted {
 		return decision // stored or not, the message is kept
 	}
-	if errors.Is(err, transport.ErrTooLarge) {
+	if unstorable(err) && decision.Store == acks.StoreSuccess {
 		// That is this task's failure, not the connection's: the caller learns of it
 		// instead of waiting for ever.
 		j.err = fmt.Errorf("the result of %s[%s] can't be stored: %w", j.message.Task, j.message.ID, err)
 		j.outcome = acks.Failure
+		if !errors.Is(err, transport.ErrTooLarge) {
+			j.outcome = acks.EncodeFailure
+		}
 		decision = w.decide(j)
 		err = w.storeOutcome(j, decision.Store)
 	}
