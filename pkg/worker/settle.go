@@ -25,6 +25,7 @@ func (w *Worker) settle(j *job) {
 	}
 	w.continueSuccess(j)
 	decision := w.continueFailure(j, w.store(j))
+	defer w.finish(j, decision) // also where a hook ends its goroutine
 	for _, event := range decision.Events {
 		w.tell(j, event)
 	}
@@ -32,9 +33,15 @@ func (w *Worker) settle(j *job) {
 		w.observe(TaskIgnored{Request: j.request, Reason: reasonText(j.err)})
 	}
 	w.callHooks(j, decision)
+}
+
+// finish settles the message of a task whose end is told.
+func (w *Worker) finish(j *job, decision acks.Decision) {
+	defer func() {
+		w.unclaim(j, isFinal(j, decision.Settle))
+		w.observe(TaskEnded{Request: j.request})
+	}()
 	w.settleMessage(j, decision.Settle)
-	w.unclaim(j, isFinal(j, decision.Settle))
-	w.observe(TaskEnded{Request: j.request})
 }
 
 // store stores the outcome and decides what that means for the message.
