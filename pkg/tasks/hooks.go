@@ -13,8 +13,9 @@ import (
 // A hook is called on the goroutine of its task, which keeps the task's slot and,
 // where the message is acked late, the message: one that takes long slows the
 // worker down. Its context holds the request (RequestFrom) and doesn't end when
-// the worker stops. A panic in a hook is reported and harms nothing; ending the
-// goroutine (runtime.Goexit) leaves the message unsettled.
+// the worker stops. A panic in a hook is reported and harms nothing. A hook that ends
+// its goroutine (runtime.Goexit) is the last one called: before the handler has ended
+// that counts as a lost worker, a received hook has the message delivered again.
 type (
 	// ReceivedHook is called when a task has been taken from its queue and is going
 	// to run here (task_received). A task that waits for its ETA on the broker is

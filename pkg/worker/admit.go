@@ -100,11 +100,19 @@ func (w *Worker) newRequest(j *job) *tasks.Request {
 
 // receive tells the observers once, however often the job comes by.
 func (w *Worker) receive(j *job) {
-	if !j.received {
-		j.received = true
-		w.observe(TaskReceived{Request: j.request, Queued: queued(j.delivery)})
-		w.callReceivedHooks(j)
+	if j.received {
+		return
 	}
+	j.received = true
+	w.observe(TaskReceived{Request: j.request, Queued: queued(j.delivery)})
+	returned := false
+	defer func() {
+		if !returned { // a hook has ended its goroutine
+			w.requeue(j)
+		}
+	}()
+	w.callReceivedHooks(j)
+	returned = true
 }
 
 // wait holds a task back until its ETA: with the broker as long as its tick

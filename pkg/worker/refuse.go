@@ -46,10 +46,10 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	}
 	m := meta(err.ID, protocol.StateFailure)
 	m.GroupID, m.ParentID = err.GroupID, err.ParentID
-	w.storeRefusal(m, protocol.Exception{
+	reached := w.storeRefusal(m, protocol.Exception{
 		Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task},
 	})
-	if err.Task == canvas.ChordUnlock {
+	if reached && err.Task == canvas.ChordUnlock {
 		w.failChord(j)
 	}
 	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
@@ -58,15 +58,16 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 }
 
 // storeRefusal stores the failure of a message that is refused, if it has an id
-// and the backend takes it; the message is kept in any case.
-func (w *Worker) storeRefusal(m protocol.Meta, exception protocol.Exception) {
+// and the backend takes it; the message is kept in any case. It is false where the
+// backend can't be reached, which was reported to the observers.
+func (w *Worker) storeRefusal(m protocol.Meta, exception protocol.Exception) (reached bool) {
 	if m.TaskID == "" || w.backend == nil {
-		return
+		return true
 	}
 	m.Result = exception
-	// Another worker may have stored a state: this one may be a retry. An error was
-	// reported to the observers; the message is kept all the same.
-	_ = w.storeMeta(m, false)
+	// Another worker may have stored a state: this one may be a retry.
+	err := w.storeMeta(m, false)
+	return err == nil || hopeless(err)
 }
 
 func (w *Worker) unprocessable(j *job, err error) {

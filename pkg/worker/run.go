@@ -18,32 +18,28 @@ import (
 // else gets the message, so the task runs, as in Celery: a duplicate is possible
 // then, a loss is not.
 func (w *Worker) run(j *job) bool {
+	if w.workContext.Err() != nil { // the handler would be cut short before it began
+		w.handBack(j)
+		return false
+	}
 	if !j.policy.Late {
 		if err := w.settleDelivery(j, "ack", j.delivery.Ack); err != nil && !errors.Is(err, transport.ErrUnconfirmed) {
 			return false
 		}
 	}
 	w.observe(TaskStarted{Request: j.request})
-	w.callPrerunHooks(j)
-	if w.trackStarted(j) {
-		w.storeStarted(j)
-	}
-	j.started = time.Now()
-	value := w.call(j)
+	value := w.handle(j)
 	j.runtime = time.Since(j.started)
 	w.conclude(j, value)
 	return true
 }
 
-// call calls the handler. One that ends its goroutine doesn't come back here: it
-// counts as a lost worker, and the job is settled on the way out.
-func (w *Worker) call(j *job) (value any) {
-	if j.err != nil { // the arguments were none
-		return nil
-	}
-	ctx, cancel := context.WithCancel(tasks.WithRequest(w.workContext, j.request))
-	defer cancel()
+// handle calls the handler, and before it the prerun hooks. One that ends its
+// goroutine doesn't come back here: it counts as a lost worker, and the job is
+// settled on the way out.
+func (w *Worker) handle(j *job) (value any) {
 	returned := false
+	j.started = time.Now()
 	defer func() {
 		if !returned {
 			j.runtime = time.Since(j.started)
@@ -51,8 +47,22 @@ func (w *Worker) call(j *job) (value any) {
 			w.settle(j)
 		}
 	}()
-	value, j.err = w.wrapped(j.task.Run)(ctx, j.arguments)
+	w.callPrerunHooks(j)
+	if w.trackStarted(j) {
+		w.storeStarted(j)
+	}
+	j.started = time.Now()
+	if j.err == nil { // else the arguments were none
+		value = w.call(j)
+	}
 	returned = true
+	return value
+}
+
+func (w *Worker) call(j *job) (value any) {
+	ctx, cancel := context.WithCancel(tasks.WithRequest(w.workContext, j.request))
+	defer cancel()
+	value, j.err = w.wrapped(j.task.Run)(ctx, j.arguments)
 	return value
 }
 

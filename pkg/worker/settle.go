@@ -25,6 +25,7 @@ func (w *Worker) settle(j *job) {
 	}
 	w.continueSuccess(j)
 	decision := w.continueFailure(j, w.store(j))
+	defer w.finish(j, decision) // also where a hook ends its goroutine
 	for _, event := range decision.Events {
 		w.tell(j, event)
 	}
@@ -32,9 +33,15 @@ func (w *Worker) settle(j *job) {
 		w.observe(TaskIgnored{Request: j.request, Reason: reasonText(j.err)})
 	}
 	w.callHooks(j, decision)
+}
+
+// finish settles the message of a task whose end is told.
+func (w *Worker) finish(j *job, decision acks.Decision) {
+	defer func() {
+		w.unclaim(j, isFinal(j, decision.Settle))
+		w.observe(TaskEnded{Request: j.request})
+	}()
 	w.settleMessage(j, decision.Settle)
-	w.unclaim(j, isFinal(j, decision.Settle))
-	w.observe(TaskEnded{Request: j.request})
 }
 
 // store stores the outcome and decides what that means for the message.
@@ -50,11 +57,14 @@ func (w *Worker) store(j *job) acks.Decision {
 	if j.outcome == acks.Exhausted {
 		return decision // stored or not, the message is kept
 	}
-	if errors.Is(err, transport.ErrTooLarge) {
+	if unstorable(err) && decision.Store == acks.StoreSuccess {
 		// That is this task's failure, not the connection's: the caller learns of it
 		// instead of waiting for ever.
 		j.err = fmt.Errorf("the result of %s[%s] can't be stored: %w", j.message.Task, j.message.ID, err)
 		j.outcome = acks.Failure
+		if !errors.Is(err, transport.ErrTooLarge) {
+			j.outcome = acks.EncodeFailure
+		}
 		decision = w.decide(j)
 		err = w.storeOutcome(j, decision.Store)
 	}

@@ -105,9 +105,18 @@ func (w *Worker) storeOnce(m protocol.Meta, first bool) {
 	}
 }
 
-// storeMeta writes a record and tries again for a while. first says that no
-// earlier state can exist.
+// storeMeta writes a record, or as much of it as can be stored: who waits for the
+// task waits for its state. first says that no earlier state can exist.
 func (w *Worker) storeMeta(m protocol.Meta, first bool) error {
+	err := w.storeWhole(m, first)
+	if unstorable(err) && shorten(&m) {
+		err = w.storeWhole(m, first)
+	}
+	return err
+}
+
+// storeWhole writes a record and tries again for a while.
+func (w *Worker) storeWhole(m protocol.Meta, first bool) error {
 	if m.Status.Ready() {
 		m.DateDone = time.Now().In(w.options.Timezone)
 	}

@@ -43,8 +43,9 @@ func (w *Worker) storeUnsupported(e *unsupportedError) {
 	exception := protocol.Exception{Type: "NotImplementedError", Module: "builtins", Args: []any{e.Error()}}
 	refused := meta(e.message.ID, protocol.StateFailure)
 	refused.GroupID, refused.ParentID = e.message.GroupID, e.message.ParentID
-	w.storeRefusal(refused, exception)
-	w.storeRefusals(canvas.Rest(e.message), exception)
+	if w.storeRefusal(refused, exception) {
+		w.storeRefusals(canvas.Rest(e.message), exception)
+	}
 }
 
 // failChord tells whoever waits for the body of a chord that no worker of this
@@ -60,10 +61,14 @@ func (w *Worker) failChord(j *job) {
 	})
 }
 
+// storeRefusals gives up with the first that the backend doesn't take: a message may
+// name thousands of steps, and each is tried for a while.
 func (w *Worker) storeRefusals(steps []canvas.Step, exception protocol.Exception) {
 	for _, step := range steps {
 		m := meta(step.ID, protocol.StateFailure)
 		m.GroupID = step.GroupID
-		w.storeRefusal(m, exception)
+		if !w.storeRefusal(m, exception) {
+			return
+		}
 	}
 }
