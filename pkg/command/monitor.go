@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,8 +29,8 @@ type monitor struct {
 	client     *kubemq.Client
 	metrics    *observe.Metrics
 	watchdog   *observe.Watchdog
-	// engine is set when the worker is made: observers come before it.
-	engine *worker.Worker
+	// engine is nil until the worker is made: questions come before it.
+	engine atomic.Pointer[worker.Worker]
 	// channels are the broker's names of the queues that are looked at, by Celery's.
 	channels map[string]string
 	roles    map[string]string
@@ -95,15 +96,20 @@ func (m *monitor) stop() error {
 	return m.client.Close()
 }
 
-func (m *monitor) load() worker.Load { return m.engine.Load() }
+func (m *monitor) load() (load worker.Load) {
+	if engine := m.engine.Load(); engine != nil {
+		load = engine.Load()
+	}
+	return load
+}
 
 // ready is nil while the worker consumes.
 func (m *monitor) ready() error {
-	if !m.engine.Consuming() {
-		return errNotFetching
-	}
 	if err := m.connection.Err(); err != nil {
 		return err
+	}
+	if engine := m.engine.Load(); engine == nil || !engine.Consuming() {
+		return errNotFetching
 	}
 	return m.watchdog.Err()
 }

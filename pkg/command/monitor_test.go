@@ -114,6 +114,26 @@ func TestReadySaysWhyNot(t *testing.T) {
 	require.NoError(t, p.askHealth(t.Context(), r.listen, "/healthz"), "it lives")
 }
 
+// TestAWorkerThatWaitsForItsBrokerLives, and isn't ready.
+func TestAWorkerThatWaitsForItsBrokerLives(t *testing.T) {
+	log := &lockedBuffer{wrote: make(chan struct{}, 1)}
+	s := &service{t: t, log: log, code: make(chan int, 1)}
+	nobody, listen := freeAddress(t), freeAddress(t)
+	go func() {
+		s.code <- Run(context.Background(), registry(nil),
+			[]string{"-b", "kubemq://" + nobody, "--", "health.listen=" + listen, "health.watchdog=0.1"}, log, log)
+	}()
+	s.await("Cannot connect to " + nobody)
+	p := &program{out: io.Discard, errOut: io.Discard}
+	require.NoError(t, p.askHealth(t.Context(), listen, "/healthz"))
+	require.ErrorContains(t, p.askHealth(t.Context(), listen, "/readyz"), "not connected to the broker yet")
+	text := get(t, "http://"+listen+"/metrics")
+	require.Contains(t, text, "\nlovage_connection_up 0")
+	require.Contains(t, text, "\nlovage_slots 0")
+	s.signal(syscall.SIGTERM)
+	require.Equal(t, exitOK, s.exitCode())
+}
+
 // TestGivingUpIsExitCode1: at the start, and after a lost connection.
 func TestGivingUpIsExitCode1(t *testing.T) {
 	nobody := freeAddress(t)

@@ -58,7 +58,7 @@ func StartHealth(ctx context.Context, config HealthConfig) (*Health, error) {
 		server: &http.Server{
 			Handler: config.routes(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: writeTime,
 			MaxHeaderBytes: maxHeaderBytes,
-			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that misbehave
+			ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that misbehave
 		},
 		listener: listener, served: make(chan error, 1),
 	}
