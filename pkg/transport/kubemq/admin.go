@@ -54,10 +54,11 @@ func (c *Client) Move(ctx context.Context, from, to string, most int) (int, erro
 	if from == to {
 		return 0, fmt.Errorf("kubemq: move from channel %q to itself: %w", from, transport.ErrName)
 	}
-	st, err := openStream(ctx, c)
+	h, err := c.hold(ctx, from)
 	if err != nil {
 		return 0, err
 	}
+	st := h.stream
 	defer st.close()
 	moved := 0
 	for most == 0 || moved < most {
