@@ -95,6 +95,16 @@ func TestUsageMistakes(t *testing.T) {
 	}
 }
 
+// TestAMisplacedURLIsNotRepeated: a token stands in it, and logs keep what is printed.
+func TestAMisplacedURLIsNotRepeated(t *testing.T) {
+	const url = "kubemq://:s3cret@broker:50000"
+	for _, args := range [][]string{{"health", "--broker", url}, {url}, {"check", url}} {
+		code, out, errOut := run(t, args...)
+		require.Equal(t, exitUsage, code, "%v", args)
+		require.NotContains(t, out+errOut, "s3cret")
+	}
+}
+
 // service is a worker that runs in this process.
 type service struct {
 	t    *testing.T
