@@ -114,6 +114,24 @@ func TestReadySaysWhyNot(t *testing.T) {
 	require.NoError(t, p.askHealth(t.Context(), r.listen, "/healthz"), "it lives")
 }
 
+// TestAWorkerWhoseTokenIsRefusedIsNotReady: pings need no token, so it is connected.
+func TestAWorkerWhoseTokenIsRefusedIsNotReady(t *testing.T) {
+	r := newRig(t, broker.Config{})
+	restart := func(token string) {
+		require.NoError(t, r.broker.Stop())
+		r.config.AuthToken = token
+		r.startBroker()
+	}
+	restart("another")
+	p := &program{out: io.Discard, errOut: io.Discard}
+	r.await("connected and refused", func() bool {
+		err := p.askHealth(t.Context(), r.listen, "/readyz")
+		return err != nil && strings.Contains(err.Error(), "fetches no messages")
+	})
+	restart("")
+	r.await("ready", r.isReady)
+}
+
 // TestAWorkerThatWaitsForItsBrokerLives, and isn't ready.
 func TestAWorkerThatWaitsForItsBrokerLives(t *testing.T) {
 	log := &lockedBuffer{wrote: make(chan struct{}, 1)}
