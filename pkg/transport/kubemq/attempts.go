@@ -36,7 +36,7 @@ const (
 
 // notesChannel is the channel of the notes about this very message.
 func (d *delivery) notesChannel() string {
-	key := d.message.Channel + "\x00" + d.place.id + "\x00" + strconv.FormatUint(d.place.sequence, 10)
+	key := d.message.Channel + "\x00" + d.message.MessageID + "\x00" + strconv.FormatUint(d.place.sequence, 10)
 	sum := sha256.Sum256([]byte(key))
 	return notesPrefix + hex.EncodeToString(sum[:16])
 }
