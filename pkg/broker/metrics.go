@@ -18,12 +18,17 @@ const (
 	// most messages since they came into memory, so that they don't change from one
 	// scrape to the next.
 	maxSeries = 100
-	// otherQueues stands for the rest, resultQueues for Celery's results, which are a
-	// queue for each task. No queue can have these names.
+	// otherQueues stands for the rest, resultQueues for Celery's results and noteQueues
+	// for Lovage's notes and probes, which are a queue for each task or start: each would
+	// be a new series. No queue can have these names.
 	otherQueues  = "(other)"
 	resultQueues = "(results)"
-	// resultPrefix is how kubemq-celery names the queues of results.
+	noteQueues   = "(notes)"
+	// resultPrefix is how kubemq-celery names the queues of results, notePrefix and
+	// probePrefix are how Lovage's workers name those of their own (docs/protocol.md §21).
 	resultPrefix = "celery-result-"
+	notePrefix   = "lovage.attempts."
+	probePrefix  = "lovage.probe."
 	// maxScrapes bounds the scrapes at the same time.
 	maxScrapes = 4
 )
@@ -120,21 +125,26 @@ func (d *depth) add(other depth) {
 	d.age = max(d.age, other.age)
 }
 
-// snapshot lists the queues in no order, those of results as one.
+// snapshot lists the queues in no order, those of results as one, and those of notes.
 func (qs *queues) snapshot() (depths []depth, total int, counted traffic) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	now := time.Now().UnixNano()
-	results := depth{queue: resultQueues, messages: math.MaxUint64} // never among the others
+	// Never among the others.
+	results := depth{queue: resultQueues, messages: math.MaxUint64}
+	notes := depth{queue: noteQueues, messages: math.MaxUint64}
 	for _, q := range qs.byName {
 		d := q.depth(now)
-		if strings.HasPrefix(q.name, resultPrefix) {
+		switch {
+		case strings.HasPrefix(q.name, resultPrefix):
 			results.add(d)
-			continue
+		case strings.HasPrefix(q.name, notePrefix), strings.HasPrefix(q.name, probePrefix):
+			notes.add(d)
+		default:
+			depths = append(depths, d)
 		}
-		depths = append(depths, d)
 	}
-	return append(depths, results), len(qs.byName), qs.traffic
+	return append(depths, results, notes), len(qs.byName), qs.traffic
 }
 
 func (q *queue) depth(now int64) depth {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/config"
+	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -37,8 +39,44 @@ func (p *program) check(settings *config.Settings) error {
 	if err := checkSentry(settings.Sentry); err != nil {
 		return err
 	}
+	if err := checkConnections(settings); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n",
 		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()))
+	return err
+}
+
+// checkConnections reads the files that the connections and the embedded broker need,
+// and connects to nobody.
+func checkConnections(settings *config.Settings) error {
+	var servers []config.KubeMQ
+	if !settings.Broker.Embedded {
+		servers = append(servers, settings.Broker.Consume)
+	} else if err := checkEmbedded(settings.EmbeddedBroker); err != nil {
+		return err
+	}
+	if settings.Results.Backend == config.BackendKubeMQ {
+		servers = append(servers, settings.Results.KubeMQ)
+	}
+	for _, server := range servers {
+		client, err := kubemq.NewClient(kubemqConfig(server, transport.Hooks{}))
+		if err != nil {
+			return err
+		}
+		if err := client.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEmbedded(settings config.EmbeddedBroker) error {
+	embedded, err := brokerConfig(settings)
+	if err != nil {
+		return err
+	}
+	_, err = broker.New(embedded) // opens and starts nothing
 	return err
 }
 

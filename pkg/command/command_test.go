@@ -80,6 +80,15 @@ func TestCheck(t *testing.T) {
 	code, _, errOut = run(t, "check", "task_default_queue=///")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errOut, "///")
+	for _, settings := range [][]string{
+		{"kubemq.tls.enabled=true", "kubemq.tls.ca_file=missing.pem"},
+		{"result_backend=kubemq+tls://broker", "kubemq.tls.enabled=true", "kubemq.tls.cert_file=missing.pem", "kubemq.tls.key_file=missing.pem"},
+		{"broker=embedded", "embedded_broker.tls.cert_file=missing.pem", "embedded_broker.tls.key_file=missing.pem"},
+	} {
+		code, _, errOut = run(t, append([]string{"check"}, settings...)...)
+		require.Equal(t, exitUsage, code, settings)
+		require.Contains(t, errOut, "missing.pem")
+	}
 	for _, setting := range []string{"unprocessable_queue=%s.", "dead_letter_queue=..."} {
 		code, _, errOut = run(t, "check", setting)
 		require.Equal(t, exitUsage, code, setting)
@@ -92,6 +101,16 @@ func TestUsageMistakes(t *testing.T) {
 		code, _, errOut := run(t, args...)
 		require.Equal(t, exitUsage, code, "%v", args)
 		require.NotEmpty(t, errOut)
+	}
+}
+
+// TestAMisplacedURLIsNotRepeated: a token stands in it, and logs keep what is printed.
+func TestAMisplacedURLIsNotRepeated(t *testing.T) {
+	const url = "kubemq://:s3cret@broker:50000"
+	for _, args := range [][]string{{"health", "--broker", url}, {url}, {"check", url}} {
+		code, out, errOut := run(t, args...)
+		require.Equal(t, exitUsage, code, "%v", args)
+		require.NotContains(t, out+errOut, "s3cret")
 	}
 }
 

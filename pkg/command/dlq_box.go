@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// takeAttempts is how often in a row letters may be gone when they are taken.
+	// takeAttempts is how often in a row letters may be gone when they are taken, or
+	// the connection.
 	takeAttempts = 3
 	// takePause is how long to wait in between.
 	takePause = 200 * time.Millisecond
@@ -63,29 +64,36 @@ func (b *letterBox) find(ctx context.Context, most int, wanted func(letter) bool
 
 // take hands the oldest letters that are wanted to use, at most so many (0 = all),
 // and removes those for which it returns nil. Letters that come meanwhile are not
-// taken.
+// taken. No letter is used twice: one that could not be removed, because the
+// connection was lost, is still to be removed.
 func (b *letterBox) take(ctx context.Context, most int, wanted func(letter) bool, use func(context.Context, letter, *kubemq.QueueMessage) error) error {
-	taken, failures := 0, 0
-	for most == 0 || taken < most {
-		picks, n, err := b.picks(ctx, most-taken, wanted)
-		if err != nil || n == 0 {
-			return err
-		}
-		before := taken
-		err = b.client.Pick(ctx, b.channel, picks, func(ctx context.Context, message *kubemq.QueueMessage) error {
-			if err := use(ctx, letterOf(message), message); err != nil {
-				return err
-			}
-			taken++
-			return nil
-		})
+	used := map[uint64]bool{} // by the sequence
+	var refusal error         // of use
+	for failures := 0; ; {
+		before := len(used)
+		picks, n, err := b.picks(ctx, most, used, wanted)
 		switch {
-		case err == nil, taken > before && errors.Is(err, kubemq.ErrNotTaken):
+		case err == nil && n == 0:
+			return nil
+		case err == nil:
+			err = b.client.Pick(ctx, b.channel, picks, func(ctx context.Context, message *kubemq.QueueMessage) error {
+				l := letterOf(message)
+				if used[l.Sequence] {
+					return nil
+				}
+				if refusal = use(ctx, l, message); refusal == nil {
+					used[l.Sequence] = true
+				}
+				return refusal
+			})
+		}
+		switch {
+		case err == nil && most > 0 && len(used) >= most:
+			return nil
+		case err == nil, len(used) > before && errors.Is(err, kubemq.ErrNotTaken):
 			failures = 0
-		case !errors.Is(err, kubemq.ErrNotTaken):
-			return err
-		case failures == takeAttempts-1:
-			return fmt.Errorf("somebody else takes messages from %q; what was taken here was given back: %w", b.queue, err)
+		case refusal != nil, failures == takeAttempts-1, !errors.Is(err, kubemq.ErrNotTaken) && !kubemq.Temporary(err):
+			return b.notTaken(err)
 		default:
 			failures++
 			if err := pause(ctx, takePause); err != nil {
@@ -93,23 +101,36 @@ func (b *letterBox) take(ctx context.Context, most int, wanted func(letter) bool
 			}
 		}
 	}
-	return nil
 }
 
-// picks lists what is in the box, and which of it is wanted.
-func (b *letterBox) picks(ctx context.Context, most int, wanted func(letter) bool) (picks []kubemq.Pick, n int, err error) {
-	newest := uint64(0)
+// notTaken says more where letters are gone time and again.
+func (b *letterBox) notTaken(err error) error {
+	if !errors.Is(err, kubemq.ErrNotTaken) {
+		return err
+	}
+	return fmt.Errorf("somebody else takes messages from %q; what was taken here was given back: %w", b.queue, err)
+}
+
+// picks lists what is in the box, and which of it is to be taken: what was used and
+// is still there, and what is wanted besides, up to most in all.
+func (b *letterBox) picks(
+	ctx context.Context, most int, used map[uint64]bool, wanted func(letter) bool,
+) (picks []kubemq.Pick, n int, err error) {
+	newest, left := uint64(0), most-len(used)
 	err = b.scan(ctx, func(l letter, message *kubemq.QueueMessage) {
 		newest = l.Sequence
 		// A server that doesn't tell what was there when the box was opened lets
 		// the first scan say it.
-		want := (most <= 0 || n < most) && (b.last == 0 || l.Sequence <= b.last) && wanted(l)
-		if want {
+		fresh := !used[l.Sequence] && (most == 0 || left > 0) && (b.last == 0 || l.Sequence <= b.last) && wanted(l)
+		if fresh {
+			left--
+		}
+		if fresh || used[l.Sequence] {
 			n++
 		}
-		picks = append(picks, kubemq.PickOf(message, want))
+		picks = append(picks, kubemq.PickOf(message, fresh || used[l.Sequence]))
 	})
-	if b.last == 0 {
+	if err == nil && b.last == 0 {
 		b.last = newest
 	}
 	return picks, n, err

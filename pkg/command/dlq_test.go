@@ -21,6 +21,7 @@ import (
 
 // letters is a broker with dead letters.
 type letters struct {
+	address   string
 	t         *testing.T
 	client    *kubemq.Client
 	transport *kubemq.Transport
@@ -41,7 +42,7 @@ func startLetters(t *testing.T, quirks broker.Quirks) *letters {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, connection.Stop()) })
 	require.NoError(t, connection.Start(t.Context()))
-	return &letters{t: t, client: client, transport: connection}
+	return &letters{address: b.Addr().String(), t: t, client: client, transport: connection}
 }
 
 // task is a message of kubemq-celery's form.

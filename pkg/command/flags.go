@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -48,7 +49,10 @@ func (f *flags) overrides(pairs []string) (map[string]string, error) {
 	overrides := map[string]string{}
 	for _, pair := range pairs {
 		name, value, found := strings.Cut(pair, "=")
-		if !found {
+		switch {
+		case !found && strings.Contains(pair, "@"): // a URL, whose token is not to be repeated
+			return nil, errors.New("a URL is no argument: broker_url=URL is")
+		case !found:
 			return nil, fmt.Errorf("argument %q is neither a command nor setting=value", pair)
 		}
 		overrides[name] = value

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,15 +29,16 @@ type monitor struct {
 	client     *kubemq.Client
 	metrics    *observe.Metrics
 	watchdog   *observe.Watchdog
-	// engine is set when the worker is made: observers come before it.
-	engine *worker.Worker
+	// transport and engine are nil until they are made: questions come before them.
+	transport atomic.Pointer[kubemq.Transport]
+	engine    atomic.Pointer[worker.Worker]
 	// channels are the broker's names of the queues that are looked at, by Celery's.
 	channels map[string]string
 	roles    map[string]string
 }
 
 // newMonitor is nil where nothing asks for it.
-func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection, delayed func() int) (*monitor, error) {
+func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection) (*monitor, error) {
 	if settings.Health.Listen == "" {
 		return nil, nil
 	}
@@ -54,7 +56,7 @@ func newMonitor(settings *config.Settings, registry *tasks.Registry, connection 
 		}
 	}
 	m.metrics = observe.NewMetrics(observe.MetricsConfig{
-		Tasks: registry.Names(), Load: m.load, Connection: connection, Delayed: delayed,
+		Tasks: registry.Names(), Load: m.load, Connection: connection, Delayed: m.delayed,
 		Depths: &observe.Depths{Roles: m.roles, Ask: m.depths},
 	})
 	m.watchdog = observe.NewWatchdog(observe.WatchdogConfig{
@@ -95,15 +97,20 @@ func (m *monitor) stop() error {
 	return m.client.Close()
 }
 
-func (m *monitor) load() worker.Load { return m.engine.Load() }
+func (m *monitor) load() (load worker.Load) {
+	if engine := m.engine.Load(); engine != nil {
+		load = engine.Load()
+	}
+	return load
+}
 
 // ready is nil while the worker consumes.
 func (m *monitor) ready() error {
-	if !m.engine.Consuming() {
-		return errNotFetching
-	}
 	if err := m.connection.Err(); err != nil {
 		return err
+	}
+	if engine := m.engine.Load(); engine == nil || !engine.Consuming() {
+		return errNotFetching
 	}
 	return m.watchdog.Err()
 }

@@ -69,7 +69,7 @@ func TestOldestIsAMessageThatIsReady(t *testing.T) {
 				"broker_url": "kubemq://" + r.config.Listen, "health.listen": "127.0.0.1:1",
 			}})
 			require.NoError(t, err)
-			m, err := newMonitor(settings, registry(nil), &observe.Connection{}, nil)
+			m, err := newMonitor(settings, registry(nil), &observe.Connection{})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, m.stop()) }()
 			oldest := func() string {
@@ -112,6 +112,44 @@ func TestReadySaysWhyNot(t *testing.T) {
 	r.stack.worker.Cancel()
 	require.ErrorContains(t, p.askHealth(t.Context(), r.listen, "/readyz"), "fetches no messages")
 	require.NoError(t, p.askHealth(t.Context(), r.listen, "/healthz"), "it lives")
+}
+
+// TestAWorkerWhoseTokenIsRefusedIsNotReady: pings need no token, so it is connected.
+func TestAWorkerWhoseTokenIsRefusedIsNotReady(t *testing.T) {
+	r := newRig(t, broker.Config{})
+	restart := func(token string) {
+		require.NoError(t, r.broker.Stop())
+		r.config.AuthToken = token
+		r.startBroker()
+	}
+	restart("another")
+	p := &program{out: io.Discard, errOut: io.Discard}
+	r.await("connected and refused", func() bool {
+		err := p.askHealth(t.Context(), r.listen, "/readyz")
+		return err != nil && strings.Contains(err.Error(), "fetches no messages")
+	})
+	restart("")
+	r.await("ready", r.isReady)
+}
+
+// TestAWorkerThatWaitsForItsBrokerLives, and isn't ready.
+func TestAWorkerThatWaitsForItsBrokerLives(t *testing.T) {
+	log := &lockedBuffer{wrote: make(chan struct{}, 1)}
+	s := &service{t: t, log: log, code: make(chan int, 1)}
+	nobody, listen := freeAddress(t), freeAddress(t)
+	go func() {
+		s.code <- Run(context.Background(), registry(nil),
+			[]string{"-b", "kubemq://" + nobody, "--", "health.listen=" + listen, "health.watchdog=0.1"}, log, log)
+	}()
+	s.await("Cannot connect to " + nobody)
+	p := &program{out: io.Discard, errOut: io.Discard}
+	require.NoError(t, p.askHealth(t.Context(), listen, "/healthz"))
+	require.ErrorContains(t, p.askHealth(t.Context(), listen, "/readyz"), "not connected to the broker yet")
+	text := get(t, "http://"+listen+"/metrics")
+	require.Contains(t, text, "\nlovage_connection_up 0")
+	require.Contains(t, text, "\nlovage_slots 0")
+	s.signal(syscall.SIGTERM)
+	require.Equal(t, exitOK, s.exitCode())
 }
 
 // TestGivingUpIsExitCode1: at the start, and after a lost connection.

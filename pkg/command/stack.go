@@ -68,6 +68,13 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err := s.startEmbedded(ctx, settings); err != nil {
 		return nil, failed(err)
 	}
+	monitor, err := newMonitor(settings, p.registry, &s.connection)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.startMonitor(ctx, monitor); err != nil {
+		return nil, failed(err)
+	}
 	log := observe.NewLog(logger)
 	connection, err := s.startTransport(ctx, settings, log)
 	if err != nil {
@@ -77,21 +84,17 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
-	monitor, err := newMonitor(settings, p.registry, &s.connection, connection.Delayed)
-	if err != nil {
-		return nil, err
-	}
 	if monitor != nil {
+		monitor.transport.Store(connection)
 		observers = append(observers, monitor.metrics)
-		s.stops = append(s.stops, monitor.stop)
 	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {
 		return nil, err
 	}
 	s.worker = engine
-	if err := s.startMonitor(ctx, monitor); err != nil {
-		return nil, failed(err)
+	if monitor != nil {
+		monitor.engine.Store(engine)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
 		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, strings.Join(options.Queues, ", ")))
@@ -186,12 +189,14 @@ func (s *stack) startBackend(ctx context.Context, settings *config.Settings, log
 	return backend, nil
 }
 
-// startMonitor listens for questions about the worker, if anybody may ask.
+// startMonitor listens for questions about the worker, if anybody may ask. It does so
+// before there is a connection: a worker that waits for its broker lives, and a
+// liveness probe must find that.
 func (s *stack) startMonitor(ctx context.Context, monitor *monitor) error {
 	if monitor == nil {
 		return nil
 	}
-	monitor.engine = s.worker
+	s.stops = append(s.stops, monitor.stop)
 	var others []prometheus.Collector
 	if s.embedded != nil {
 		others = append(others, s.embedded.Metrics())

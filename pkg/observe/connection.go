@@ -36,11 +36,12 @@ func (c *Connection) Hooks(next transport.Hooks) transport.Hooks {
 	return next
 }
 
-// Started says that the transport has started: the connection is there.
+// Started says that the transport has started: the connection is there, unless a hook
+// has told since that it is lost.
 func (c *Connection) Started() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.up = true
+	c.up = c.up || c.since.IsZero()
 }
 
 func (c *Connection) lose(err error) {

@@ -38,6 +38,17 @@ func TestConnectionFollowsItsTransport(t *testing.T) {
 	require.NoError(t, c.Err())
 }
 
+// TestALossBeforeTheStartIsToldCounts: the start is told a moment after it happened.
+func TestALossBeforeTheStartIsToldCounts(t *testing.T) {
+	var c Connection
+	hooks := c.Hooks(transport.Hooks{})
+	hooks.Lost(errors.New("reset by peer"))
+	c.Started()
+	require.ErrorContains(t, c.Err(), "reset by peer")
+	hooks.Restored()
+	require.NoError(t, c.Err())
+}
+
 // TestOneLineForEachChange: a broker that is away for long doesn't fill the log.
 func TestOneLineForEachChange(t *testing.T) {
 	refused := errors.New("refused")

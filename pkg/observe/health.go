@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	// headerTime and requestTime bound how long a client may take to ask.
+	// headerTime and requestTime bound how long a client may take to ask, writeTime how
+	// long to read the answer: a few that don't read would keep out all who want metrics.
+	// Profiles add the time that they take.
 	headerTime  = 5 * time.Second
 	requestTime = 10 * time.Second
+	writeTime   = 30 * time.Second
 	// maxHeaderBytes bounds what a client may send.
 	maxHeaderBytes = 16 << 10
 )
@@ -53,8 +56,9 @@ func StartHealth(ctx context.Context, config HealthConfig) (*Health, error) {
 	}
 	h := &Health{
 		server: &http.Server{
-			Handler: config.routes(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, MaxHeaderBytes: maxHeaderBytes,
-			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that misbehave
+			Handler: config.routes(), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: writeTime,
+			MaxHeaderBytes: maxHeaderBytes,
+			ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that misbehave
 		},
 		listener: listener, served: make(chan error, 1),
 	}
@@ -80,8 +84,8 @@ func (c HealthConfig) routes() http.Handler {
 		mux.Handle("GET /metrics", c.Metrics)
 	}
 	if c.Profiles {
+		// Without pprof's cmdline: a broker's URL with its token may stand there.
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -62,6 +64,21 @@ func TestHealthWithProfiles(t *testing.T) {
 		code, text := ask(path)
 		require.Equal(t, http.StatusOK, code)
 		require.Contains(t, text, want)
+	}
+	code, text := ask("/debug/pprof/cmdline")
+	require.Equal(t, http.StatusNotFound, code, "secrets may stand there")
+	require.NotContains(t, text, os.Args[0])
+	code, _ = ask("/debug/pprof/trace?seconds=0.01")
+	require.Equal(t, http.StatusOK, code, "no timeout is in its way")
+	require.NoError(t, health.Stop(t.Context()))
+}
+
+// TestHealthBoundsItsClients: one that neither asks nor reads holds nothing for long.
+func TestHealthBoundsItsClients(t *testing.T) {
+	health, err := StartHealth(t.Context(), HealthConfig{Address: "127.0.0.1:0"})
+	require.NoError(t, err)
+	for _, timeout := range []time.Duration{health.server.ReadHeaderTimeout, health.server.ReadTimeout, health.server.WriteTimeout} {
+		require.Positive(t, timeout)
 	}
 	require.NoError(t, health.Stop(t.Context()))
 }

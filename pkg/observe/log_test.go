@@ -26,7 +26,15 @@ func TestLines(t *testing.T) {
 		event worker.Event
 		line  string
 	}{
-		"received":  {worker.TaskReceived{Request: request()}, "INFO/MainProcess] Task proj.add[id] received"},
+		"received": {worker.TaskReceived{Request: request()}, "INFO/MainProcess] Task proj.add[id] received"},
+		"a forged id": {
+			worker.TaskReceived{Request: &tasks.Request{ID: "id\n[x: INFO] paid\x1b[2J", Task: "é.add"}},
+			`INFO/MainProcess] Task é.add[id\n[x: INFO] paid\x1b[2J] received`,
+		},
+		"a forged task": {
+			worker.TaskUnknown{Task: "no\r", ID: "i\n", Queue: "q", KeptIn: "k"},
+			`ERROR/MainProcess] Received unregistered task of type 'no\r'. The message is kept in k. [id: i\n]`,
+		},
 		"succeeded": {worker.TaskSucceeded{Request: request(), Result: int64(5), Runtime: 10 * time.Millisecond}, "INFO/MainProcess] Task proj.add[id] succeeded in 0.01s: 5"},
 		"shadow":    {worker.TaskReceived{Request: &tasks.Request{ID: "id", Task: "proj.add", Shadow: "sum"}}, "INFO/MainProcess] Task sum[id] received"},
 		"failed": {

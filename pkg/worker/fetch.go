@@ -32,6 +32,8 @@ type fetcher struct {
 	found int
 	// yield is set when the slots of an empty queue were needed by others.
 	yield bool
+	// refused is set while the broker refuses the requests.
+	refused bool
 }
 
 func (f *fetcher) run(ctx context.Context) {
@@ -45,6 +47,7 @@ func (f *fetcher) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		f.note(err)
 		if err == nil {
 			failures.Reset()
 			// Two empty queues with one slot would pass it to and fro for ever.
@@ -58,6 +61,17 @@ func (f *fetcher) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// note has Consuming tell whether requests are refused.
+func (f *fetcher) note(err error) {
+	switch {
+	case err != nil && !f.refused:
+		f.worker.refused.Add(1)
+	case err == nil && f.refused:
+		f.worker.refused.Add(-1)
+	}
+	f.refused = err != nil
 }
 
 // most is how many slots to reserve at most.

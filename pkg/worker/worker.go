@@ -45,6 +45,7 @@ type Worker struct {
 	fetchers  sync.WaitGroup
 	running   atomic.Bool
 	delivered atomic.Int64 // when the last message came, Unix nanoseconds
+	refused   atomic.Int32 // how many queues the broker refuses requests for
 	stopOnce  sync.Once
 	finished  chan struct{} // closed when everything is settled
 	abandoned atomic.Bool   // Stop has given up on handlers
@@ -105,8 +106,11 @@ func (w *Worker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Consuming tells whether the worker fetches messages.
-func (w *Worker) Consuming() bool { return w.running.Load() && w.fetchContext.Err() == nil }
+// Consuming tells whether the worker fetches messages: it runs, and the broker refuses
+// the requests for none of its queues.
+func (w *Worker) Consuming() bool {
+	return w.running.Load() && w.fetchContext.Err() == nil && w.refused.Load() == 0
+}
 
 // Stop is Celery's warm shutdown: it stops fetching at once, hands back what has
 // not started, waits until the running tasks are finished and settled, and

@@ -402,9 +402,12 @@ func TestFetchGoesOnAfterAFailure(t *testing.T) {
 			return nil
 		}
 		h.start()
+		synctest.Wait()
+		require.False(t, h.worker.Consuming(), "the broker refuses its requests")
 		id := h.send(protocol.Message{Task: "t"})
 		elapse(30 * time.Second)
 		synctest.Wait()
+		require.True(t, h.worker.Consuming())
 		require.Len(t, seen[FetchFailed](h.recorder), 3)
 		require.Equal(t, protocol.StateSuccess, h.only(id).Status)
 	})

@@ -2,14 +2,11 @@ package kubemq
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
-	"google.golang.org/grpc"
 
 	"github.com/lovage-project/lovage/pkg/transport"
 )
@@ -32,12 +29,10 @@ type QueueDepth struct {
 // Queues lists the server's queues with their depths: all of them, or those of the
 // given channels that have ever had a message.
 func (c *Client) Queues(ctx context.Context, channels ...string) ([]QueueDepth, error) {
-	request := &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: strings.Join(channels, ";")}
-	answer, err := c.rpc.QueuesInfo(c.call(ctx), request, grpc.WaitForReady(true))
+	found, err := c.queuesInfo(ctx, channels...)
 	if err != nil {
-		return nil, c.failed(err)
+		return nil, err
 	}
-	found := answer.GetInfo().GetQueues()
 	queues := make([]QueueDepth, 0, len(found))
 	for _, q := range found {
 		depth := QueueDepth{Name: q.Name, Depth: q.Waiting, Sent: q.Sent, Delivered: q.Delivered, Consumers: q.Subscribers}
@@ -59,10 +54,11 @@ func (c *Client) Move(ctx context.Context, from, to string, most int) (int, erro
 	if from == to {
 		return 0, fmt.Errorf("kubemq: move from channel %q to itself: %w", from, transport.ErrName)
 	}
-	st, err := openStream(ctx, c)
+	h, err := c.hold(ctx, from)
 	if err != nil {
 		return 0, err
 	}
+	st := h.stream
 	defer st.close()
 	moved := 0
 	for most == 0 || moved < most {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 	"google.golang.org/grpc"
+
+	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 // The server doesn't count a delivery whose worker died (docs/protocol.md §12.3): it
@@ -33,7 +36,7 @@ const (
 
 // notesChannel is the channel of the notes about this very message.
 func (d *delivery) notesChannel() string {
-	key := d.message.Channel + "\x00" + d.place.id + "\x00" + strconv.FormatUint(d.place.sequence, 10)
+	key := d.message.Channel + "\x00" + d.message.MessageID + "\x00" + strconv.FormatUint(d.place.sequence, 10)
 	sum := sha256.Sum256([]byte(key))
 	return notesPrefix + hex.EncodeToString(sum[:16])
 }
@@ -59,12 +62,14 @@ func (d *delivery) NoteStart(ctx context.Context) (wasted int, err error) {
 		Channel: channel, Body: []byte(client.id),
 		Policy: &pb.QueueMessagePolicy{ExpirationSeconds: expirySeconds(notesExpiry)},
 	}, 0)
+	if err == nil || errors.Is(err, transport.ErrUnconfirmed) { // it may be there
+		d.mu.Lock()
+		d.notes++
+		d.mu.Unlock()
+	}
 	if err != nil {
 		return wasted, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
 	}
-	d.mu.Lock()
-	d.notes++
-	d.mu.Unlock()
 	return wasted, nil
 }
 

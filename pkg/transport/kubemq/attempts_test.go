@@ -1,7 +1,9 @@
 package kubemq
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +52,42 @@ func depth(t *testing.T, tr *Transport, channel string) int64 {
 }
 
 // TestNotesExpire: those of a worker that died go by themselves.
+// notesServer stores notes and never says so, and tells of another queue when it is
+// asked for one.
+type notesServer struct {
+	fakeServer
+	taken atomic.Int32
+}
+
+func (s *notesServer) QueuesInfo(context.Context, *pb.QueuesInfoRequest) (*pb.QueuesInfoResponse, error) {
+	return &pb.QueuesInfoResponse{Info: &pb.QueuesInfo{Queues: []*pb.QueueInfo{{Name: "other", Messages: 9, Waiting: 9}}}}, nil
+}
+
+func (s *notesServer) ReceiveQueueMessages(_ context.Context, request *pb.ReceiveQueueMessagesRequest) (*pb.ReceiveQueueMessagesResponse, error) {
+	s.taken.Add(request.MaxNumberOfMessages)
+	return &pb.ReceiveQueueMessagesResponse{}, nil
+}
+
+// TestANoteThatMayBeStoredIsTakenBack, and what is told of another queue is no note.
+func TestANoteThatMayBeStoredIsTakenBack(t *testing.T) {
+	t.Parallel()
+	server := &notesServer{}
+	server.downstream = holding(message("a", 1))
+	server.send = func(ctx context.Context, _ *pb.QueueMessage) (*pb.SendQueueMessageResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	tr := started(t, Config{Address: serveFake(t, server), Strategy: StrategyDirect})
+	d := received(t, opened(t, tr, "q"), 1)[0].(*delivery)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	wasted, err := d.NoteStart(ctx)
+	require.ErrorIs(t, err, transport.ErrUnconfirmed)
+	require.Zero(t, wasted)
+	require.NoError(t, d.Release(t.Context()))
+	require.EqualValues(t, 1, server.taken.Load())
+}
+
 func TestNotesExpire(t *testing.T) {
 	t.Parallel()
 	tr := started(t, Config{Address: startBroker(t, broker.Config{}).addr(), Strategy: StrategySingle})

@@ -51,11 +51,16 @@ func (p *polls) awaitAcked() {
 }
 
 // sendBack sends messages anew that the server has acked and nobody has taken. Send
-// tries for a while; what it can't send is lost, as it would be in a crash.
+// tries for a while; what it can't send is lost, as it would be in a crash, and somebody
+// must learn of it.
 //
 //nolint:contextcheck,nolintlint // no call under way is the reason for it; nolintlint does not see what it suppresses in callers
 func (p *polls) sendBack(messages []*pb.QueueMessage) {
 	for _, message := range messages {
-		_ = p.streams.client.Send(context.Background(), copyOf(message, attemptOf(message)-1, time.Now()))
+		err := p.streams.client.Send(context.Background(), copyOf(message, attemptOf(message)-1, time.Now()))
+		if err != nil && p.streams.client.note != nil {
+			p.streams.client.note("message %s of channel %q, acked and not worked on, could not be sent back and may be lost: %v",
+				message.MessageID, p.channel, err)
+		}
 	}
 }

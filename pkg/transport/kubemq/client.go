@@ -43,9 +43,10 @@ type Client struct {
 	timeout, pingTime time.Duration
 	closed            atomic.Bool
 	// lost, if set, is told about calls that failed because of the connection,
-	// overdue when an answer is late.
+	// overdue when an answer is late, note what an operator should know.
 	lost    func(error)
 	overdue func()
+	note    func(format string, args ...any)
 }
 
 // NewClient checks config and prepares a connection; it doesn't wait for it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -144,7 +145,9 @@ func (c Config) validate() error {
 	refuse := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("kubemq: config: "+format, args...))
 	}
-	if _, _, err := net.SplitHostPort(c.Address); err != nil {
+	if _, _, err := net.SplitHostPort(c.Address); strings.Contains(c.Address, "@") {
+		refuse("the address is not host:port: a token stands in it (ParseURL reads URLs)") // not to be repeated
+	} else if err != nil {
 		refuse("address %q is not host:port: %w", c.Address, err)
 	}
 	if c.MaxSend < 0 || c.MaxReceive < 0 {

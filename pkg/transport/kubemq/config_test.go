@@ -37,6 +37,16 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
+// TestATokenInTheAddressIsNotRepeated: somebody gave a URL.
+func TestATokenInTheAddressIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"kubemq://:s3cret@broker:50000", "s3cret@broker:50000", "s3cret@broker"} {
+		_, err := New(Config{Address: address})
+		require.ErrorContains(t, err, "host:port")
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {

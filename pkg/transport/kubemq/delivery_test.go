@@ -1,6 +1,7 @@
 package kubemq
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,17 @@ func TestHistory(t *testing.T) {
 		h.add(place{sequence: i + 2})
 	}
 	require.LessOrEqual(t, len(h.seen), maxHistory)
+}
+
+// TestHistoryKeepsNoLongIDs: whoever sends a message chooses its id.
+func TestHistoryKeepsNoLongIDs(t *testing.T) {
+	t.Parallel()
+	long := func(id string) place {
+		return placeOf(&pb.QueueMessage{MessageID: id, Attributes: &pb.QueueMessageAttributes{Sequence: 1}})
+	}
+	a, b := long(strings.Repeat("a", 1<<20)), long(strings.Repeat("a", 1<<20)+"b")
+	require.NotEqual(t, a, b)
+	require.Less(t, len(a.id), maxPlaceID)
 }
 
 // TestDeliveredAgainAfterItsAck: where several consumers share a queue, the 2023

@@ -1,6 +1,7 @@
 package kubemq
 
 import (
+	"crypto/sha256"
 	"sync"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -12,6 +13,8 @@ const (
 	// doneWindow is how many settled messages a consumer remembers: one that comes
 	// again does so within seconds.
 	doneWindow = 16_384
+	// maxPlaceID bounds what is kept of an id, which the sender of a message chooses.
+	maxPlaceID = 64
 )
 
 // history is what a consumer knows of messages that the server doesn't tell.
@@ -37,7 +40,12 @@ type place struct {
 }
 
 func placeOf(message *pb.QueueMessage) place {
-	return place{id: message.MessageID, sequence: message.Attributes.GetSequence()}
+	id := message.MessageID
+	if len(id) > maxPlaceID {
+		sum := sha256.Sum256([]byte(id))
+		id = string(sum[:])
+	}
+	return place{id: id, sequence: message.Attributes.GetSequence()}
 }
 
 // add notes a delivery and returns how many there were before.

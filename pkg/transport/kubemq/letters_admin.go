@@ -2,14 +2,12 @@ package kubemq
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"math"
 	"strings"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -71,29 +69,16 @@ type QueueState struct {
 
 // Queue asks for the state of a channel.
 func (c *Client) Queue(ctx context.Context, channel string) (QueueState, error) {
-	// The 2023 server cuts names in this answer and knows them only so
-	// (docs/protocol.md §16): where the name is not known, look through all.
-	for _, asked := range []string{channel, ""} {
-		answer, err := c.rpc.QueuesInfo(c.call(ctx), &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: asked}, grpc.WaitForReady(true))
-		if status.Code(err) == codes.Unimplemented {
-			break
-		}
-		if err != nil {
-			return QueueState{}, c.failed(err)
-		}
-		for _, q := range answer.GetInfo().GetQueues() {
-			// Servers tell 1 waiting of a queue that had none.
-			if listedAs(q.Name, channel) && q.Messages > 0 {
-				return QueueState{Depth: q.Waiting, Last: uint64(max(0, q.LastSequence))}, nil
-			}
+	found, err := c.queuesInfo(ctx, channel)
+	if status.Code(err) == codes.Unimplemented {
+		return QueueState{}, nil
+	}
+	for _, q := range found {
+		if q.Messages > 0 { // servers tell 1 waiting of a queue that had none
+			return QueueState{Depth: q.Waiting, Last: uint64(max(0, q.LastSequence))}, nil
 		}
 	}
-	return QueueState{}, nil
-}
-
-// listedAs tells whether a server lists channel under name.
-func listedAs(name, channel string) bool {
-	return name == channel || name == strings.Trim(channel, "_QUES.")
+	return QueueState{}, err
 }
 
 // Scan shows the ready messages of a channel to see, the oldest first, and leaves

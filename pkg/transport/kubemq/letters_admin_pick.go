@@ -106,6 +106,8 @@ type held struct {
 }
 
 func (c *Client) hold(ctx context.Context, channel string) (*held, error) {
+	ctx, cancel := context.WithTimeout(ctx, sendBudget) // of the opening, which waits for the connection
+	defer cancel()
 	st, err := openStream(ctx, c)
 	if err != nil {
 		return nil, err

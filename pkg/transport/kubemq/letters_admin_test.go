@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,13 +248,16 @@ func (s *namesServer) ReceiveQueueMessages(context.Context, *pb.ReceiveQueueMess
 	return &pb.ReceiveQueueMessagesResponse{Messages: []*pb.QueueMessage{s.oldest}}, nil
 }
 
-func (s *namesServer) QueuesInfo(_ context.Context, request *pb.QueuesInfoRequest) (*pb.QueuesInfoResponse, error) {
+func (s *namesServer) QueuesInfo(ctx context.Context, request *pb.QueuesInfoRequest) (*pb.QueuesInfoResponse, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil, status.Error(codes.Internal, "a client that would wait for ever")
+	}
 	if s.listed == nil {
 		return nil, status.Error(codes.Unimplemented, "unknown method QueuesInfo")
 	}
 	info := &pb.QueuesInfo{}
 	for _, q := range s.listed {
-		if request.QueueName == "" || request.QueueName == q.Name {
+		if request.QueueName == "" || slices.Contains(strings.Split(request.QueueName, ";"), q.Name) {
 			info.Queues = append(info.Queues, q)
 		}
 	}
@@ -274,6 +279,9 @@ func TestQueueWhoseNameIsCut(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, state, queue)
 	}
+	depths, err := c.Queues(t.Context(), "DLQ", "unknown", "other")
+	require.NoError(t, err)
+	require.Equal(t, []QueueDepth{{Name: "DLQ", Depth: 2}, {Name: "other", Depth: 9}}, depths)
 }
 
 func TestScanDeeplyWhereNoDepthIsTold(t *testing.T) {

@@ -84,6 +84,23 @@ func TestUnconfirmed(t *testing.T) {
 	require.ErrorIs(t, tr.Publish(ctx, "q", transport.Outgoing{Body: []byte("x")}), transport.ErrUnconfirmed)
 }
 
+// TestALargeMessageMayTakeLonger: one attempt is no longer than a small message needs,
+// and a slow line would never get a large one through.
+func TestALargeMessageMayTakeLonger(t *testing.T) {
+	t.Parallel()
+	left := make(chan time.Duration, 1)
+	server := &fakeServer{send: func(ctx context.Context, _ *pb.QueueMessage) (*pb.SendQueueMessageResult, error) {
+		deadline, _ := ctx.Deadline()
+		left <- time.Until(deadline)
+		return &pb.SendQueueMessageResult{}, nil
+	}}
+	tr := started(t, Config{Address: server.serve(t), Strategy: StrategySingle})
+	require.NoError(t, tr.Publish(t.Context(), "q", transport.Outgoing{Body: []byte("x")}))
+	require.LessOrEqual(t, <-left, sendTimeout)
+	require.NoError(t, tr.Publish(t.Context(), "q", transport.Outgoing{Body: make([]byte, 3*slowestLine)}))
+	require.Greater(t, <-left, sendTimeout)
+}
+
 func TestRefusedMessage(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{ // nil: nothing but a ServerError

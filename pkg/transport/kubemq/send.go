@@ -19,15 +19,23 @@ const (
 	sendTimeout = 5 * time.Second
 	// sendBudget bounds all attempts together, if the context has no earlier end.
 	sendBudget = 30 * time.Second
+	// slowestLine is how many bytes a second go over the slowest line that is worth to be
+	// waited for: a large message may take so much longer.
+	slowestLine = 1 << 20
 )
 
+// onTheLine is how long a message may take to get to the server.
+func onTheLine(message *pb.QueueMessage) time.Duration {
+	return time.Duration(len(message.Body)+len(message.Metadata)) * time.Second / slowestLine
+}
+
 // Send stores message and returns nil once the server has confirmed it. It fills
-// in the client and message ids and, from the answer, the time in its attributes. Within 30 seconds (or until ctx ends) it tries
-// again when the outcome is unknown, with the same message id; after that the
-// error wraps transport.ErrUnconfirmed. What the server refuses is a *ServerError;
+// in the client and message ids and, from the answer, the time in its attributes. Within 30 seconds, and one more for each
+// MiB, or until ctx ends it tries again when the outcome is unknown, with the same
+// message id; after that the error wraps transport.ErrUnconfirmed. What the server refuses is a *ServerError;
 // a message beyond the size limits is transport.ErrTooLarge.
 func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
-	ctx, cancel := context.WithTimeout(ctx, sendBudget)
+	ctx, cancel := context.WithTimeout(ctx, sendBudget+onTheLine(message))
 	defer cancel()
 	message.ClientID = c.id
 	// Unique per send: servers index delayed messages by it, and a second pending
@@ -47,7 +55,7 @@ func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
 }
 
 func (c *Client) sendOnce(ctx context.Context, message *pb.QueueMessage) error {
-	ctx, cancel := context.WithTimeout(c.call(ctx), sendTimeout)
+	ctx, cancel := context.WithTimeout(c.call(ctx), sendTimeout+onTheLine(message))
 	defer cancel()
 	answer, err := c.rpc.SendQueueMessage(ctx, message, grpc.WaitForReady(true))
 	if err != nil {

@@ -23,6 +23,9 @@ type settlement struct {
 	// refused is what the server answered, "" for nothing. The reader writes it
 	// before the barrier's answer is read.
 	refused string
+	// partly tells that the refused request held other settlements too, some of which
+	// the server has applied.
+	partly bool
 	// sent tells that the server may have got it.
 	sent bool
 	// done receives the outcome, once; settled, if set, is called before.
@@ -87,6 +90,8 @@ func (s *stream) flush() {
 		err := s.apply(batch)
 		for _, one := range batch {
 			switch {
+			case one.partly:
+				one.finish(fmt.Errorf("kubemq: settle: %w: %s", transport.ErrUnconfirmed, one.refused))
 			case one.refused != "":
 				one.finish(lostError(one.refused))
 			case err != nil && one.sent:
@@ -155,7 +160,7 @@ func (s *stream) barrier(transaction string) error {
 // is still held then, and only the end of the stream gives it back.
 func (s *stream) dropHeld(batch []*settlement) error {
 	for _, one := range batch {
-		if strings.Contains(one.refused, " failed") || strings.HasPrefix(one.refused, "invalid ") {
+		if appliedPartly(one.refused) {
 			s.cancel(newServerError(one.refused))
 			<-s.done
 			return s.err
@@ -170,7 +175,14 @@ func refuse(group []*settlement, answer *pb.QueuesDownstreamResponse) {
 		if one.refused = answer.Error; one.refused == "" {
 			one.refused = "unexpected answer to " + one.kind.String()
 		}
+		one.partly = len(group) > 1 && appliedPartly(one.refused)
 	}
+}
+
+// appliedPartly tells whether a server that refuses so has applied a range up to the
+// message that it speaks of (docs/protocol.md §12.1).
+func appliedPartly(refusal string) bool {
+	return strings.Contains(refusal, " failed") || strings.HasPrefix(refusal, "invalid ")
 }
 
 // grouped puts settlements of one kind and transaction together, in the order of

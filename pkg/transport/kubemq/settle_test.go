@@ -249,6 +249,36 @@ func TestBatchSettlesTogether(t *testing.T) {
 	}, kinds)
 }
 
+// TestAMessageAckedBesideARefusedOneIsNotCalledLost: an early task that is told so does
+// not run, and nobody would deliver it again.
+func TestAMessageAckedBesideARefusedOneIsNotCalledLost(t *testing.T) {
+	t.Parallel()
+	server := &fakeServer{}
+	hold := holding(message("a", 1), message("b", 2))
+	server.downstream = func(request *pb.QueuesDownstreamRequest, answer func(*pb.QueuesDownstreamResponse)) {
+		if request.RequestTypeData == pb.QueuesDownstreamRequestType_AckRange { // it has acked the first
+			answer(&pb.QueuesDownstreamResponse{IsError: true, Error: "invalid ack sequence id 2"})
+			return
+		}
+		hold(request, answer)
+	}
+	c := opened(t, started(t, Config{Address: server.serve(t), Strategy: StrategyBatch}), "q")
+	consumer := c.(*consumer)
+	consumer.strategy = newBatch(consumer.transport.consumer, "q")
+	consumer.strategy.(*batch).items = 2
+	var settling sync.WaitGroup
+	for _, d := range received(t, c, 2) {
+		settling.Go(func() {
+			err := d.Ack(t.Context())
+			if !errors.Is(err, transport.ErrUnconfirmed) || errors.Is(err, transport.ErrLost) {
+				t.Error(err)
+			}
+		})
+	}
+	settling.Wait()
+	require.Len(t, server.of(pb.QueuesDownstreamRequestType_AckRange), 1)
+}
+
 // TestBatchCloseProvesWhatIsDecided: a batch that is cut short by Close does not
 // repeat the work that is done.
 func TestBatchCloseProvesWhatIsDecided(t *testing.T) {

@@ -67,7 +67,7 @@ func New(config Config) (*Transport, error) {
 	}
 	t.link = newLink(t.ping, t.events.dropped, config.Retries, config.Hooks)
 	for _, client := range t.clients() {
-		client.lost, client.overdue = t.link.fail, t.link.doubt
+		client.lost, client.overdue, client.note = t.link.fail, t.link.doubt, t.note
 	}
 	t.maxDelaySeconds.Store(int64(config.MaxDelay / time.Second))
 	t.maxExpiry.Store(math.MaxInt32)
