@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,7 +18,10 @@ import (
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
-var errNotFetching = errors.New("command: the worker fetches no messages")
+var (
+	errNotFetching = errors.New("command: the worker fetches no messages")
+	errStarting    = errors.New("command: the worker is starting")
+)
 
 // monitor is what looks at the worker from outside: health checks, metrics and the
 // watchdog. It has a connection of its own, made when it is first needed, so that a
@@ -28,8 +32,8 @@ type monitor struct {
 	client     *kubemq.Client
 	metrics    *observe.Metrics
 	watchdog   *observe.Watchdog
-	// engine is set when the worker is made: observers come before it.
-	engine *worker.Worker
+	// engine is set when the worker is made: questions come before it.
+	engine atomic.Pointer[worker.Worker]
 	// channels are the broker's names of the queues that are looked at, by Celery's.
 	channels map[string]string
 	roles    map[string]string
@@ -80,13 +84,17 @@ func rolesOf(w config.Worker) map[string]string {
 
 // start listens; others are metrics to tell besides the worker's own.
 func (m *monitor) start(ctx context.Context, others ...prometheus.Collector) (*observe.Health, error) {
-	health, err := observe.StartHealth(ctx, observe.HealthConfig{
+	return observe.StartHealth(ctx, observe.HealthConfig{
 		Address: m.settings.Health.Listen, Ready: m.ready, Metrics: m.metrics.Handler(others...), Profiles: m.settings.Health.Profiles,
 	})
-	if err == nil && m.settings.Health.Watchdog > 0 {
+}
+
+// watch begins when the worker is made.
+func (m *monitor) watch(ctx context.Context, engine *worker.Worker) {
+	if m.settings.Health.Watchdog > 0 {
 		m.watchdog.Start(context.WithoutCancel(ctx))
 	}
-	return health, err
+	m.engine.Store(engine) // last: a question may come at once
 }
 
 // stop ends the watchdog and the connection.
@@ -95,15 +103,24 @@ func (m *monitor) stop() error {
 	return m.client.Close()
 }
 
-func (m *monitor) load() worker.Load { return m.engine.Load() }
+func (m *monitor) load() worker.Load {
+	if engine := m.engine.Load(); engine != nil {
+		return engine.Load()
+	}
+	return worker.Load{}
+}
 
 // ready is nil while the worker consumes.
 func (m *monitor) ready() error {
-	if !m.engine.Consuming() {
+	engine := m.engine.Load()
+	if engine != nil && !engine.Consuming() {
 		return errNotFetching
 	}
 	if err := m.connection.Err(); err != nil {
 		return err
+	}
+	if engine == nil {
+		return errStarting
 	}
 	return m.watchdog.Err()
 }

@@ -114,6 +114,24 @@ func TestReadySaysWhyNot(t *testing.T) {
 	require.NoError(t, p.askHealth(t.Context(), r.listen, "/healthz"), "it lives")
 }
 
+// TestAliveBeforeTheBrokerIs: a worker that waits for its broker at the start is alive
+// and not ready, and says why.
+func TestAliveBeforeTheBrokerIs(t *testing.T) {
+	listen := freeAddress(t)
+	log := &lockedBuffer{wrote: make(chan struct{}, 1)}
+	s := &service{t: t, log: log, code: make(chan int, 1), file: filepath.Join(t.TempDir(), "celery.yaml")}
+	text := fmt.Sprintf("broker_url: kubemq://%s\nhealth: {listen: %q}\n", freeAddress(t), listen)
+	require.NoError(t, os.WriteFile(s.file, []byte(text), 0o600))
+	go func() { s.code <- Run(context.Background(), registry(nil), []string{"--config", s.file}, log, log) }()
+	s.await("Cannot connect")
+	p := &program{out: io.Discard, errOut: io.Discard}
+	require.NoError(t, p.askHealth(t.Context(), listen, "/healthz"))
+	require.ErrorContains(t, p.askHealth(t.Context(), listen, "/readyz"), "not connected to the broker")
+	require.Contains(t, get(t, "http://"+listen+"/metrics"), "\nlovage_connection_up 0")
+	s.signal(syscall.SIGTERM)
+	require.Equal(t, exitOK, s.exitCode())
+}
+
 // TestGivingUpIsExitCode1: at the start, and after a lost connection.
 func TestGivingUpIsExitCode1(t *testing.T) {
 	nobody := freeAddress(t)

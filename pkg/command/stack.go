@@ -15,6 +15,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/observe"
 	"github.com/lovage-project/lovage/pkg/results"
 	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
+	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 	"github.com/lovage-project/lovage/pkg/worker"
@@ -70,6 +71,13 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 		return nil, failed(err)
 	}
 	log := observe.NewLog(logger)
+	monitor, err := s.startMonitor(ctx, settings, p.registry)
+	if err != nil {
+		return nil, err
+	}
+	if monitor != nil {
+		observers = append(observers, monitor.metrics)
+	}
 	connection, err := s.startTransport(ctx, settings, log)
 	if err != nil {
 		return nil, err
@@ -78,21 +86,13 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
-	monitor, err := newMonitor(settings, p.registry, &s.connection)
-	if err != nil {
-		return nil, err
-	}
-	if monitor != nil {
-		observers = append(observers, monitor.metrics)
-		s.stops = append(s.stops, monitor.stop)
-	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {
 		return nil, err
 	}
 	s.worker = engine
-	if err := s.startMonitor(ctx, monitor); err != nil {
-		return nil, failed(err)
+	if monitor != nil {
+		monitor.watch(ctx, engine)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
 		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, strings.Join(options.Queues, ", ")))
@@ -187,24 +187,27 @@ func (s *stack) startBackend(ctx context.Context, settings *config.Settings, log
 	return backend, nil
 }
 
-// startMonitor listens for questions about the worker, if anybody may ask.
-func (s *stack) startMonitor(ctx context.Context, monitor *monitor) error {
-	if monitor == nil {
-		return nil
+// startMonitor listens for questions about the worker, if anybody may ask: before the
+// connections are made, which can take as long as the broker is away. A process that
+// waits for its broker is alive, and whoever finds it dead ends it.
+func (s *stack) startMonitor(ctx context.Context, settings *config.Settings, registry *tasks.Registry) (*monitor, error) {
+	monitor, err := newMonitor(settings, registry, &s.connection)
+	if monitor == nil || err != nil {
+		return nil, err
 	}
-	monitor.engine = s.worker
+	s.stops = append(s.stops, monitor.stop)
 	var others []prometheus.Collector
 	if s.embedded != nil {
 		others = append(others, s.embedded.Metrics())
 	}
 	health, err := monitor.start(ctx, others...)
 	if err != nil {
-		return err
+		return nil, failed(err)
 	}
 	s.stops = append(s.stops, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()
 		return health.Stop(ctx)
 	})
-	return nil
+	return monitor, nil
 }
