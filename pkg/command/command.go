@@ -101,7 +101,23 @@ func (p *program) rootCommand() *cobra.Command {
 	p.flags.addWorker(root)
 	root.AddCommand(p.checkCommand(), p.versionCommand(), p.brokerCommand(), p.callCommand(), p.healthCommand(), p.queuesCommand())
 	root.AddCommand(p.dlqCommand())
+	tellUsage(root)
 	return root
+}
+
+// tellUsage adds to what cobra says about wrong arguments which ones a command takes.
+func tellUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w: the usage is %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		tellUsage(sub)
+	}
 }
 
 func (p *program) versionCommand() *cobra.Command {
