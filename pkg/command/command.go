@@ -13,6 +13,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/tasks/onceresult"
 )
 
 // Version is what "worker version" prints; the linker sets it.
@@ -85,6 +86,8 @@ type program struct {
 	flags       flags
 	// changeSentry is WithSentry's, nil without.
 	changeSentry func(*sentry.ClientOptions)
+	// onceResults is WithOnceResults's, nil without.
+	onceResults *onceresult.Store
 }
 
 func (p *program) rootCommand() *cobra.Command {

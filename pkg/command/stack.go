@@ -86,6 +86,9 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
+	if err := p.bindOnce(backend); err != nil {
+		return nil, err
+	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {
 		return nil, err
