@@ -10,7 +10,7 @@ import (
 func registerIdempotent(r *tasks.Registry, keys tasks.OnceStore) {
 	once := tasks.Once(keys,
 		tasks.OncePer(func(in Charge) string { return in.Order }),
-		tasks.OnceKeep(7*24*time.Hour))
+		tasks.OnceKeep(12*time.Hour))
 	tasks.Handle(r, "guide.charge", charge, tasks.AcksLate(), tasks.Wrap(once))
 }
 
