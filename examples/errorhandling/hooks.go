@@ -10,7 +10,7 @@ import (
 func registerHooks(r *tasks.Registry) {
 	tasks.Handle(r, "guide.invoice", importFile,
 		tasks.OnFailure(func(_ context.Context, request *tasks.Request, err error) {
-			slog.Error("no invoice", "order", request.Kwargs["order_id"], "error", err)
+			slog.Error("no invoice", "args", request.Args, "error", err)
 		}),
 		tasks.OnExhausted(func(_ context.Context, request *tasks.Request, _ *tasks.ExhaustedError) {
 			pageSomeone(request.ID)

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run calls a task as a worker does, after so many retries.
 func run(t *testing.T, name, url string, retries int) error {
 	t.Helper()
-	r := registry()
+	r := registry(tasks.NewOnceMemory())
 	require.NoError(t, r.Err())
 	task, known := r.Lookup(name)
 	require.True(t, known, name)
@@ -66,7 +66,7 @@ func TestDivert(t *testing.T) {
 
 func TestPageIsRetriedForEver(t *testing.T) {
 	t.Parallel()
-	r := registry()
+	r := registry(tasks.NewOnceMemory())
 	task, _ := r.Lookup("guide.page")
 	require.Equal(t, tasks.RetryLimitless, task.Options().MaxRetries)
 	require.Equal(t, time.Minute, task.Options().DefaultRetryDelay)
@@ -105,10 +105,38 @@ func TestPythonClass(t *testing.T) {
 	require.ErrorIs(t, err, errNoSuchOrder)
 }
 
+// TestChargesOnce: the first success is the result of all calls for the order, and a
+// failure none.
+func TestChargesOnce(t *testing.T) {
+	t.Parallel()
+	task, known := registry(tasks.NewOnceMemory()).Lookup("guide.charge")
+	require.True(t, known)
+	call := func(order string, cents int64) (any, error) {
+		return task.Run(t.Context(), tasks.Arguments{Args: []any{order, cents}})
+	}
+	_, err := call("A-17", 0)
+	require.ErrorIs(t, err, errTimeout)
+	for _, cents := range []int64{990, 0} {
+		receipt, err := call("A-17", cents)
+		require.NoError(t, err)
+		require.Equal(t, "receipt of A-17", receipt)
+	}
+	_, err = call("A-18", 0)
+	require.ErrorIs(t, err, errTimeout, "another order")
+}
+
+// TestChargeID is what Python's deterministic_id("guide.charge", "A-17", 990) returns.
+func TestChargeID(t *testing.T) {
+	t.Parallel()
+	id, err := chargeID("A-17", 990)
+	require.NoError(t, err)
+	require.Equal(t, "c9a2666d-84fe-5712-afc8-5566697426d0", id)
+}
+
 // TestHooks: what the guide's hooks are registered for calls them without a panic.
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	r := registry()
+	r := registry(tasks.NewOnceMemory())
 	request := &tasks.Request{ID: "id", Task: "guide.invoice"}
 	require.NoError(t, r.Hooks().Prerun(context.Background(), request))
 	require.NoError(t, r.Hooks().Postrun(context.Background(), request, "SUCCESS", 1, nil))

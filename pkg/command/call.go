@@ -109,7 +109,9 @@ func (p *program) callDefaults() []string {
 }
 
 func publishCall(ctx context.Context, settings *config.Settings, c call) (id string, err error) {
-	connection, err := kubemq.New(kubemqConfig(settings.Broker.Publish, transport.Hooks{}))
+	client := kubemqConfig(settings.Broker.Publish, transport.Hooks{})
+	client.Strategy = kubemq.StrategySingle // consumes nothing: a probe would leave a queue on the server for each call
+	connection, err := kubemq.New(client)
 	if err != nil {
 		return "", err
 	}

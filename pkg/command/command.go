@@ -13,6 +13,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/tasks"
+	"github.com/lovage-project/lovage/pkg/tasks/onceresult"
 )
 
 // Version is what "worker version" prints; the linker sets it.
@@ -85,6 +86,8 @@ type program struct {
 	flags       flags
 	// changeSentry is WithSentry's, nil without.
 	changeSentry func(*sentry.ClientOptions)
+	// onceResults is WithOnceResults's, nil without.
+	onceResults *onceresult.Store
 }
 
 func (p *program) rootCommand() *cobra.Command {
@@ -101,7 +104,23 @@ func (p *program) rootCommand() *cobra.Command {
 	p.flags.addWorker(root)
 	root.AddCommand(p.checkCommand(), p.versionCommand(), p.brokerCommand(), p.callCommand(), p.healthCommand(), p.queuesCommand())
 	root.AddCommand(p.dlqCommand())
+	tellUsage(root)
 	return root
+}
+
+// tellUsage adds to what cobra says about wrong arguments which ones a command takes.
+func tellUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w: the usage is %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		tellUsage(sub)
+	}
 }
 
 func (p *program) versionCommand() *cobra.Command {

@@ -140,6 +140,18 @@ func TestDLQList(t *testing.T) {
 	require.Len(t, l.in("failed"), 3)
 }
 
+// TestWrongArgumentsAreToldTheUsage, for all commands.
+func TestWrongArgumentsAreToldTheUsage(t *testing.T) {
+	for _, c := range []struct{ args, usage string }{
+		{"dlq list", "worker dlq list QUEUE"}, {"dlq show failed", "worker dlq show QUEUE ID"},
+		{"call", "worker call TASK"}, {"queues move a", "worker queues move FROM TO"}, {"dlq lst failed", "worker dlq"},
+	} {
+		code, _, errOut := run(t, strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, code, c.args)
+		require.Contains(t, errOut, "the usage is "+c.usage)
+	}
+}
+
 func TestDLQFilters(t *testing.T) {
 	l := startLetters(t, broker.Quirks{})
 	l.fill()

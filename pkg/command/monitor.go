@@ -82,19 +82,31 @@ func rolesOf(w config.Worker) map[string]string {
 
 // start listens; others are metrics to tell besides the worker's own.
 func (m *monitor) start(ctx context.Context, others ...prometheus.Collector) (*observe.Health, error) {
-	health, err := observe.StartHealth(ctx, observe.HealthConfig{
+	return observe.StartHealth(ctx, observe.HealthConfig{
 		Address: m.settings.Health.Listen, Ready: m.ready, Metrics: m.metrics.Handler(others...), Profiles: m.settings.Health.Profiles,
 	})
-	if err == nil && m.settings.Health.Watchdog > 0 {
+}
+
+// watch begins when the worker is made.
+func (m *monitor) watch(ctx context.Context, engine *worker.Worker) {
+	if m.settings.Health.Watchdog > 0 {
 		m.watchdog.Start(context.WithoutCancel(ctx))
 	}
-	return health, err
+	m.engine.Store(engine) // last: a question may come at once
 }
 
 // stop ends the watchdog and the connection.
 func (m *monitor) stop() error {
 	m.watchdog.Stop()
 	return m.client.Close()
+}
+
+// delayed is how many messages the worker has sent that are not due yet.
+func (m *monitor) delayed() int {
+	if connection := m.transport.Load(); connection != nil {
+		return connection.Delayed()
+	}
+	return 0
 }
 
 func (m *monitor) load() (load worker.Load) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lovage-project/lovage/pkg/config"
+	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
 	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
@@ -29,13 +30,17 @@ const (
 // queuesCommand looks at the queues of the broker and tidies them up.
 func (p *program) queuesCommand() *cobra.Command {
 	q := &queueTool{program: p}
+	var all bool
 	cmd := &cobra.Command{
 		Use: "queues", Short: "List the broker's queues; peek at, purge or move their messages", Args: cobra.NoArgs,
 		Long: "Asks the broker of the configuration, embedded or KubeMQ; without a configuration\n" +
 			"the one on this machine.\n\n" +
 			"The depth counts messages that are ready or in flight; delayed ones are not in it.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return q.with(cmd.Context(), q.list) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return q.with(cmd.Context(), func(ctx context.Context, client *kubemq.Client) error { return q.list(ctx, client, all) })
+		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "the queues of results and the workers' own too, which --json always has")
 	cmd.PersistentFlags().BoolVar(&q.json, "json", false, "print JSON")
 	cmd.PersistentFlags().StringVarP(&q.url, "broker", "b", "", "URL of the broker")
 	cmd.AddCommand(q.peekCommand(), q.purgeCommand(), q.moveCommand())
@@ -154,21 +159,36 @@ type listedQueue struct {
 	Consumers int64  `json:"consumers"`
 }
 
-func (q *queueTool) list(ctx context.Context, client *kubemq.Client) error {
+// list shows the queues of tasks. There is a queue for each result and each noted
+// start, among which nobody would find them.
+func (q *queueTool) list(ctx context.Context, client *kubemq.Client, all bool) error {
 	found, err := client.Queues(ctx)
 	if err != nil {
 		return err
 	}
 	listed := make([]listedQueue, len(found))
-	rows := make([][]any, len(found))
+	var rows [][]any
 	for i, one := range found {
 		listed[i] = listedQueue(one)
-		rows[i] = []any{printable(one.Name), one.Depth, one.Sent, one.Delivered, one.Consumers}
+		if all || !isPlumbing(one.Name) {
+			rows = append(rows, []any{printable(one.Name), one.Depth, one.Sent, one.Delivered, one.Consumers})
+		}
 	}
 	if q.json {
 		return q.printJSON(listed)
 	}
-	return q.printTable("QUEUE\tDEPTH\tSENT\tDELIVERED\tCONSUMERS", rows)
+	if err := q.printTable("QUEUE\tDEPTH\tSENT\tDELIVERED\tCONSUMERS", rows); err != nil {
+		return err
+	}
+	if hidden := len(found) - len(rows); hidden > 0 {
+		q.complain(fmt.Sprintf("and %d queues of results and of the workers' own: --all shows them", hidden))
+	}
+	return nil
+}
+
+// isPlumbing tells queues without tasks by their names.
+func isPlumbing(channel string) bool {
+	return strings.HasPrefix(channel, resultskubemq.DefaultPrefix) || kubemq.IsOwnChannel(channel)
 }
 
 // peekedMessage is a message as --json prints it.

@@ -44,6 +44,17 @@ func TestQueues(t *testing.T) {
 	require.Regexp(t, `(?s)^QUEUE +DEPTH +SENT +DELIVERED +CONSUMERS\n.*orders +2 +2 +0 +0\n`, out)
 	require.Contains(t, runJSON[[]listedQueue](t, "queues"), listedQueue{Name: "orders", Depth: 2, Sent: 2})
 
+	for _, queue := range []string{"celery-result-1", "lovage.attempts.1", "lovage.probe.1"} {
+		code, _, errOut = run(t, "call", "-Q", queue, "--no-wait", "test.add", "1", "1")
+		require.Equal(t, exitOK, code, errOut)
+	}
+	_, out, errOut = run(t, "queues")
+	require.Equal(t, 2, strings.Count(out, "\n"), out)
+	require.Contains(t, errOut, "and 3 queues of results", "a call leaves none of its own")
+	_, out, errOut = run(t, "queues", "--all")
+	require.Contains(t, out, "celery-result-")
+	require.Empty(t, errOut)
+
 	code, out, errOut = run(t, "queues", "peek", "orders", "--limit", "1")
 	require.Equal(t, exitOK, code, errOut)
 	require.Equal(t, 2, strings.Count(out, "\n"), out)

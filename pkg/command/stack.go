@@ -84,6 +84,9 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
+	if err := p.bindOnce(backend); err != nil {
+		return nil, err
+	}
 	if monitor != nil {
 		monitor.transport.Store(connection)
 		observers = append(observers, monitor.metrics)
@@ -94,7 +97,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	}
 	s.worker = engine
 	if monitor != nil {
-		monitor.engine.Store(engine)
+		monitor.watch(ctx, engine)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
 		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, strings.Join(options.Queues, ", ")))
@@ -203,7 +206,7 @@ func (s *stack) startMonitor(ctx context.Context, monitor *monitor) error {
 	}
 	health, err := monitor.start(ctx, others...)
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	s.stops = append(s.stops, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

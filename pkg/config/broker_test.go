@@ -140,6 +140,7 @@ broker_transport_options:
   max_receive_count: 3
   dead_letter_queue: dead
   auto_ack: true
+  retry_countdown_max: 600
 `)
 	require.Equal(t, KubeMQ{
 		Address: "h:50000", AuthToken: NewSecret("option"),
@@ -151,6 +152,7 @@ broker_transport_options:
 	require.Equal(t, 3, settings.Worker.MaxAttempts)
 	require.Equal(t, "dead", settings.Worker.DeadLetterQueue)
 	require.True(t, settings.Worker.AutoAck)
+	require.Equal(t, 10*time.Minute, settings.Worker.RetryCountdownMax)
 }
 
 // Among the places that say the same, the higher layer wins, then the more

@@ -93,7 +93,6 @@ func (b *builder) worker() Worker {
 		UnprocessableQueue:  get[string](v, "unprocessable_queue"),
 		UnknownTask:         get[string](v, "unknown_task"),
 		UnknownTaskAttempts: get[int](v, "unknown_task_attempts"),
-		RetryCountdownMax:   get[time.Duration](v, "retry_countdown_max"),
 	}
 	if w.Concurrency == 0 {
 		w.Concurrency = runtime.GOMAXPROCS(0) // knows the container's share of the CPUs
@@ -101,7 +100,7 @@ func (b *builder) worker() Worker {
 	if _, err := NodeName(w.Hostname, "host"); err != nil {
 		b.fail(v.settings["hostname"], strings.TrimPrefix(err.Error(), "config: "))
 	}
-	b.attempts(&w)
+	b.delivery(&w)
 	b.checkSideQueues(w)
 	return w
 }
@@ -159,10 +158,12 @@ func (b *builder) timezone() *time.Location {
 	return zone
 }
 
-// attempts sets the cap of deliveries, where messages beyond it go, and who acks.
-func (b *builder) attempts(w *Worker) {
+// delivery sets what KubeMQ's guide has among the transport's options: the cap of
+// deliveries, where messages beyond it go, who acks, and the longest wait of a retry.
+func (b *builder) delivery(w *Worker) {
 	options := b.values.options["broker_transport_options"]
 	w.AutoAck = as[bool](pick(options["auto_ack"], b.values.settings["auto_ack"]))
+	w.RetryCountdownMax = as[time.Duration](pick(options["retry_countdown_max"], b.values.settings["retry_countdown_max"]))
 	limit := pick(options["max_attempts"], b.values.settings["max_attempts"])
 	letters := pick(options["dead_letter_queue"], b.values.settings["dead_letter_queue"])
 	w.MaxAttempts, w.DeadLetterQueue = as[int](limit), as[string](letters)

@@ -106,12 +106,13 @@ func brokerOptions() []Setting {
 		{Name: "dead_letter_queue", Kind: Text, For: "dead_letter_queue"},
 		{Name: "max_receive_count", Kind: Int, Range: between(0, 1024), For: "max_attempts"},
 		{Name: "auto_ack", Kind: Bool, For: "auto_ack"},
+		{Name: "retry_countdown_max", Kind: Seconds, Range: between(0, 31_536_000), For: "retry_countdown_max"},
 	}, connectionOptions())
 }
 
 // resultOptions are the keys of result_backend_transport_options.
 func resultOptions() []Setting {
-	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue auto_ack")...),
+	return append(notApplicable("results are read, not consumed", rowsOf("max_receive_count dead_letter_queue auto_ack retry_countdown_max")...),
 		connectionOptions()...)
 }
 

@@ -88,13 +88,15 @@ func (l *Log) failed(e worker.TaskFailed) {
 	if e.Expected {
 		level, word = zapcore.InfoLevel, "expected"
 	}
-	text := "Task %s raised %s: %s"
-	args := []any{nameOf(e.Request), word, e.Exception}
-	if e.Traceback != "" && !e.Expected {
-		text += "\n%s"
-		args = append(args, strings.TrimRight(e.Traceback, "\n"))
+	text := fmt.Sprintf("Task %s raised %s: %s", nameOf(e.Request), word, e.Exception)
+	entry := l.logger.Check(level, text)
+	if entry == nil {
+		return
 	}
-	l.task(level, e.Request, text, args...)
+	if !e.Expected {
+		entry.Stack = strings.TrimRight(e.Traceback, "\n")
+	}
+	entry.Write(taskFields(e.Request)...)
 }
 
 // retryBounded warns once for each task: a backoff that has run away would say it
@@ -197,8 +199,14 @@ func (l *Log) TransportHooks(address string) transport.Hooks {
 }
 
 func (l *Log) task(level zapcore.Level, request *tasks.Request, format string, args ...any) {
-	l.log(level, fmt.Sprintf(format, args...), zap.String("task", request.Task), zap.String("id", request.ID),
-		zap.String("queue", request.Queue), zap.Int("retries", request.Retries), zap.Int("attempt", request.Attempt))
+	l.log(level, fmt.Sprintf(format, args...), taskFields(request)...)
+}
+
+func taskFields(request *tasks.Request) []zap.Field {
+	return []zap.Field{
+		zap.String("task", request.Task), zap.String("id", request.ID),
+		zap.String("queue", request.Queue), zap.Int("retries", request.Retries), zap.Int("attempt", request.Attempt),
+	}
 }
 
 func (l *Log) log(level zapcore.Level, text string, fields ...zap.Field) {

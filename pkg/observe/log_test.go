@@ -121,6 +121,45 @@ func TestJSONLinesHaveFields(t *testing.T) {
 	require.Equal(t, "Task proj.add[id] received", line["message"])
 }
 
+// TestNobodyElseWritesLines: what a sender or a handler has written neither begins a
+// line of the console nor reaches the terminal; a traceback keeps its lines.
+func TestNobodyElseWritesLines(t *testing.T) {
+	const forged = "x\n[2026-11-29 16:00:34,237: INFO/MainProcess] Task shop.pay[1] succeeded\x1b[2J"
+	for _, event := range []worker.Event{
+		worker.TaskReceived{Request: &tasks.Request{Task: forged, ID: forged}},
+		worker.TaskUnknown{Task: forged, ID: forged, Queue: "q"},
+		worker.MessageUnprocessable{Queue: "q", Err: errors.New(forged)},
+		worker.TaskRejected{Request: request(), Reason: forged},
+		worker.TaskFailed{Request: request(), Exception: protocol.Exception{Type: "E", Args: []any{forged}}},
+		worker.SettleFailed{Operation: "ack", Queue: "q", ID: forged, Err: errors.New("no")},
+	} {
+		var out bytes.Buffer
+		logger, err := NewLogger(&out, Console, "info")
+		require.NoError(t, err)
+		NewLog(logger).Observe(event)
+		require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("\n")), out.String())
+		require.NotContains(t, out.String(), "\x1b")
+		require.Contains(t, out.String(), `x\n[2026`)
+	}
+	var out bytes.Buffer
+	logger, err := NewLogger(&out, Console, "info")
+	require.NoError(t, err)
+	NewLog(logger).Observe(worker.TaskFailed{Request: request(), Traceback: "one\n\ttwo\x1b\n"})
+	require.Contains(t, out.String(), "\none\n\ttwo\\x1b\n")
+}
+
+// TestJSONTraceback is a field of its own.
+func TestJSONTraceback(t *testing.T) {
+	var out bytes.Buffer
+	logger, err := NewLogger(&out, JSON, "info")
+	require.NoError(t, err)
+	NewLog(logger).Observe(worker.TaskFailed{Request: request(), Traceback: "one\ntwo\n", Exception: protocol.Exception{Type: "E"}})
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+	require.Equal(t, "one\ntwo", line["traceback"])
+	require.Equal(t, "Task proj.add[id] raised unexpected: E()", line["message"])
+}
+
 // TestRunawayBackoffWarnsOnce: and once for each task.
 func TestRunawayBackoffWarnsOnce(t *testing.T) {
 	var out bytes.Buffer

@@ -3,7 +3,10 @@ package observe
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -35,7 +38,7 @@ func NewLogger(out io.Writer, format, level string) (*zap.Logger, error) {
 	}
 	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)
 	if format == Console {
-		core = withoutFields{core}
+		core = console{core}
 	}
 	return zap.New(core), nil
 }
@@ -72,7 +75,7 @@ func levelName(level zapcore.Level) string {
 
 func consoleEncoding() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{
-		TimeKey: "time", LevelKey: "level", MessageKey: "message",
+		TimeKey: "time", LevelKey: "level", MessageKey: "message", StacktraceKey: "traceback",
 		ConsoleSeparator: " ", LineEnding: zapcore.DefaultLineEnding,
 		EncodeTime: func(t time.Time, out zapcore.PrimitiveArrayEncoder) {
 			out.AppendString(t.Format("[2006-01-02 15:04:05,000:"))
@@ -85,7 +88,7 @@ func consoleEncoding() zapcore.EncoderConfig {
 
 func jsonEncoding() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{
-		TimeKey: "time", LevelKey: "level", MessageKey: "message", LineEnding: zapcore.DefaultLineEnding,
+		TimeKey: "time", LevelKey: "level", MessageKey: "message", StacktraceKey: "traceback", LineEnding: zapcore.DefaultLineEnding,
 		EncodeTime: zapcore.ISO8601TimeEncoder, EncodeDuration: zapcore.SecondsDurationEncoder,
 		EncodeLevel: func(level zapcore.Level, out zapcore.PrimitiveArrayEncoder) {
 			out.AppendString(levelName(level))
@@ -93,18 +96,39 @@ func jsonEncoding() zapcore.EncoderConfig {
 	}
 }
 
-// withoutFields drops the fields: the console line has said it all in words.
-type withoutFields struct{ zapcore.Core }
+// console drops the fields, for the line has said it all in words, and lets nothing
+// that a sender has written begin a line or reach the terminal: names and the texts of
+// errors are escaped. A traceback has lines of its own.
+type console struct{ zapcore.Core }
 
-func (c withoutFields) With([]zapcore.Field) zapcore.Core { return c }
+func (c console) With([]zapcore.Field) zapcore.Core { return c }
 
-func (c withoutFields) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c console) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(entry.Level) {
 		return checked.AddCore(entry, c)
 	}
 	return checked
 }
 
-func (c withoutFields) Write(entry zapcore.Entry, _ []zapcore.Field) error {
+func (c console) Write(entry zapcore.Entry, _ []zapcore.Field) error {
+	entry.Message = escaped(entry.Message, "")
+	entry.Stack = escaped(entry.Stack, "\n\t")
 	return c.Core.Write(entry, nil)
+}
+
+// escaped writes characters that can't be printed, but those kept, as Go and Python do.
+func escaped(text, kept string) string {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune(kept, r) }
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unprintable(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

@@ -155,6 +155,11 @@ func (w *Worker) Cancel() {
 	if !w.running.Load() {
 		return
 	}
+	select {
+	case <-w.finished:
+		return // there is nothing to cancel, and no shutdown to tell of
+	default:
+	}
 	w.observe(Stopping{Cancelled: true})
 	w.stopFetch(ErrCancelled)
 	w.cancelWork(ErrCancelled)

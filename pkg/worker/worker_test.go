@@ -285,6 +285,12 @@ func TestWarmShutdown(t *testing.T) {
 		require.Zero(t, h.broker.inFlight, "everything is settled")
 		require.NoError(t, h.worker.Stop(context.Background()), "Stop is idempotent")
 		require.Len(t, seen[Stopped](h.recorder), 1)
+		impatient, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 20 {
+			require.NoError(t, h.worker.Stop(impatient))
+		}
+		require.Equal(t, []Stopping{{}}, seen[Stopping](h.recorder), "no cold shutdown after the warm one")
 	})
 }
 

@@ -7,16 +7,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
 const (
-	// lockPatience is how long Open waits for another process to close the file.
+	// lockPatience is how long a call waits for another process to close the file.
 	lockPatience = time.Second
 	// sampled is how many entries each claim looks at to find some whose time is
 	// over: more than one, so that those never pile up.
@@ -36,7 +42,15 @@ type entry struct {
 
 // Store is a tasks.OnceStore in a file.
 type Store struct {
-	db *bbolt.DB
+	path string
+	// mu guards what follows.
+	mu     sync.Mutex
+	db     *bbolt.DB // nil until the first call
+	closed bool
+	// failure is why the file could not be opened at failedAt: calls that wait for each
+	// other don't wait for the file one after the other.
+	failure  error
+	failedAt time.Time
 	// swept is the key at which the search for what is over goes on. It belongs to
 	// the writing transaction, of which there is one at a time.
 	swept []byte
@@ -44,26 +58,62 @@ type Store struct {
 
 var _ tasks.OnceStore = (*Store)(nil)
 
-// Open opens the file at path, or makes it. It is an error if another process has
-// it open.
+// Open returns a store in the file at path, which the first call opens or makes: the
+// same program asks a running worker for its health, or looks at its queues, while
+// the worker has the file. It is an error if the file's directory isn't there. Calls
+// return bbolt's ErrTimeout as long as another process has the file.
 func Open(path string) (*Store, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockPatience})
+	directory, err := os.Stat(filepath.Dir(path))
+	if err == nil && !directory.IsDir() {
+		err = syscall.ENOTDIR
+	}
 	if err != nil {
 		return nil, fmt.Errorf("oncebolt: open %s: %w", path, err)
+	}
+	return &Store{path: path}, nil
+}
+
+// file is the open file.
+func (s *Store) file() (*bbolt.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, bbolterrors.ErrDatabaseNotOpen
+	}
+	if s.db != nil {
+		return s.db, nil
+	}
+	if s.failure != nil && time.Since(s.failedAt) < lockPatience {
+		return nil, s.failure
+	}
+	db, err := openFile(s.path)
+	s.db, s.failure, s.failedAt = db, err, time.Now()
+	return db, err
+}
+
+func openFile(path string) (*bbolt.DB, error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockPatience})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists(bucket)
 		return err
 	})
 	if err != nil {
-		_ = db.Close()
-		return nil, fmt.Errorf("oncebolt: prepare %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("prepare %s: %w", path, err), db.Close())
 	}
-	return &Store{db: db}, nil
+	return db, nil
 }
 
-// Close closes the file once running calls are over.
+// Close closes the file once running calls are over. Later calls are refused.
 func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.db == nil {
+		return nil
+	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("oncebolt: close: %w", err)
 	}
@@ -117,19 +167,27 @@ func (s *Store) Release(ctx context.Context, key, owner string) error {
 func (s *Store) update(ctx context.Context, operation, key string, change func(b *bbolt.Bucket, e entry, found bool) error) error {
 	err := ctx.Err()
 	if err == nil {
-		err = s.db.Update(func(tx *bbolt.Tx) error {
-			b := tx.Bucket(bucket)
-			e, found, err := read(b.Get([]byte(key)))
-			if err != nil {
-				return err
-			}
-			return change(b, e, found)
-		})
+		err = s.updateFile(key, change)
 	}
 	if err != nil {
 		return fmt.Errorf("oncebolt: %s %q: %w", operation, key, err)
 	}
 	return nil
+}
+
+func (s *Store) updateFile(key string, change func(b *bbolt.Bucket, e entry, found bool) error) error {
+	db, err := s.file()
+	if err != nil {
+		return err
+	}
+	return db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucket)
+		e, found, err := read(b.Get([]byte(key)))
+		if err != nil {
+			return err
+		}
+		return change(b, e, found)
+	})
 }
 
 // read decodes an entry; found is false if there is none that still counts.

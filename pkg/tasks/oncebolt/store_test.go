@@ -2,8 +2,10 @@ package oncebolt_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,12 +60,36 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestFileOfAnotherProcess: the file is free until the first call, is waited for, and
+// can be had once the other has closed it.
 func TestFileOfAnotherProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "once.db")
-	open(t, path)
-	_, err := oncebolt.Open(path)
-	require.ErrorContains(t, err, "oncebolt: open "+path)
+	other, err := oncebolt.Open(path)
+	require.NoError(t, err)
+	store := open(t, path)
+	_, err = other.Claim(t.Context(), "k", "a", time.Hour)
+	require.NoError(t, err)
+
+	_, err = store.Claim(t.Context(), "k", "b", time.Hour)
+	require.ErrorContains(t, err, `oncebolt: claim "k": open `+path)
 	require.ErrorIs(t, err, bbolterrors.ErrTimeout)
+	require.NoError(t, other.Close())
+	var state tasks.OnceState
+	require.Eventually(t, func() bool {
+		state, err = store.Claim(t.Context(), "k", "b", time.Hour)
+		return err == nil
+	}, time.Minute, 50*time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, state.Claimed, "what the other has written holds")
+}
+
+func TestDirectoryThatIsNotThere(t *testing.T) {
+	directory := t.TempDir()
+	_, err := oncebolt.Open(filepath.Join(directory, "missing", "once.db"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "file"), nil, 0o600))
+	_, err = oncebolt.Open(filepath.Join(directory, "file", "once.db"))
+	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
 
 func TestDamagedEntry(t *testing.T) {

@@ -20,6 +20,9 @@ import (
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
+// ErrUnbound is returned by a store of Unbound that has no backend yet.
+var ErrUnbound = errors.New("onceresult: the store has no backend: hand it to command.WithOnceResults, or call Bind")
+
 // ErrNotRenewed is returned by Claim when somebody else was in the way; an owner that
 // has the key has it for the rest of its lease, and the next try may succeed.
 var ErrNotRenewed = errors.New("onceresult: the claim could not be renewed")
@@ -35,6 +38,13 @@ var _ tasks.OnceStore = (*Store)(nil)
 
 // New returns a store in a backend, which belongs to the caller and must be started.
 func New(backend Backend) *Store { return &Store{backend: backend} }
+
+// Unbound returns a store that gets its backend later, by Bind: tasks are registered
+// before a worker has one. Until then all its methods return ErrUnbound.
+func Unbound() *Store { return New(unbound{}) }
+
+// Bind gives the store its backend, before the first call of its other methods.
+func (s *Store) Bind(backend Backend) { s.backend = backend }
 
 // Backend is what the store needs of a result backend: one that can tell who was
 // first. Package results/kubemq has one.

@@ -276,3 +276,17 @@ func TestStrangersRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestUnboundStore has no backend until it is bound.
+func TestUnboundStore(t *testing.T) {
+	store := onceresult.Unbound()
+	_, err := store.Claim(t.Context(), "k", "a", time.Minute)
+	require.ErrorIs(t, err, onceresult.ErrUnbound)
+	require.ErrorIs(t, store.Done(t.Context(), "k", nil, time.Minute), onceresult.ErrUnbound)
+	require.ErrorIs(t, store.Release(t.Context(), "k", "a"), onceresult.ErrUnbound)
+
+	store.Bind(&memoryBackend{records: map[string]record{}})
+	state, err := store.Claim(t.Context(), "k", "a", time.Minute)
+	require.NoError(t, err)
+	require.True(t, state.Claimed)
+}

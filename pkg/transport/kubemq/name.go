@@ -53,3 +53,9 @@ func mapped(queue string) string {
 func isChannelRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
 }
+
+// IsOwnChannel tells whether a channel is one that this package makes for itself: for
+// the notes about a message's starts, and to find out what a server does.
+func IsOwnChannel(channel string) bool {
+	return strings.HasPrefix(channel, notesPrefix) || strings.HasPrefix(channel, probePrefix)
+}

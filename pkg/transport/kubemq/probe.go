@@ -11,6 +11,9 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
+// probePrefix begins the name of a channel that is probed.
+const probePrefix = "lovage.probe."
+
 const (
 	// promptly is how long an answer may take that the server did not make wait:
 	// one that it did takes minGetWait at least, and a busy machine some time, too.
@@ -41,7 +44,7 @@ func probe(ctx context.Context, client *Client) (strategy Strategy, reason strin
 }
 
 func probeOnce(ctx context.Context, client *Client) (Strategy, string, error) {
-	p := &prober{client: client, channel: "lovage.probe." + rand.Text()}
+	p := &prober{client: client, channel: probePrefix + rand.Text()}
 	first, err := openStream(ctx, client)
 	if err != nil {
 		return "", "", err
