@@ -13,21 +13,19 @@ import (
 // when it tells of a queue, so that such a queue is not found by its name.
 const cutFromNames = "_QUES."
 
-// IsEmpty tells at once whether a channel has no message that is ready or in flight;
-// a peek at an empty channel waits for a second. It is false also where the server
-// can't tell.
-func (c *Client) IsEmpty(ctx context.Context, channel string) (bool, error) {
+// Waiting tells at once how many messages of a channel are ready or in flight, those
+// that have expired unnoticed among them; a peek for more than there are waits for a
+// second. told is false where the server can't tell.
+func (c *Client) Waiting(ctx context.Context, channel string) (messages int64, told bool, err error) {
 	if strings.Trim(channel, cutFromNames) != channel {
-		return false, nil
+		return 0, false, nil
 	}
 	answer, err := c.rpc.QueuesInfo(c.call(ctx), &pb.QueuesInfoRequest{RequestID: rand.Text(), QueueName: channel}, grpc.WaitForReady(true))
 	if err != nil {
-		return false, c.failed(err)
+		return 0, false, c.failed(err)
 	}
 	for _, queue := range answer.GetInfo().GetQueues() {
-		if queue.Waiting > 0 {
-			return false, nil
-		}
+		messages = max(messages, queue.Waiting)
 	}
-	return true, nil // unknown channels do not appear
+	return messages, true, nil // unknown channels do not appear
 }
