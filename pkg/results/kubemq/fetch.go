@@ -1,9 +1,12 @@
 package kubemq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
@@ -20,29 +23,59 @@ const (
 	// waitPause is between two peeks of Wait, on servers whose peek doesn't wait
 	// for more than there is.
 	waitPause = 200 * time.Millisecond
+	// statesLooks bounds how often states looks for what is hidden; each takes a
+	// second on servers whose peek waits.
+	statesLooks = 10
 )
 
 // Fetch reads the newest state of a task, or the first SUCCESS if there is one;
-// results.ErrNotFound when there is none. Servers that make a peek wait need a
-// second for everything but SUCCESS and nothing.
+// results.ErrNotFound when there is none.
 func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, error) {
 	channel, err := b.channel(taskID)
 	if err != nil {
 		return protocol.Meta{}, err
 	}
-	empty, err := b.client.IsEmpty(ctx, channel)
-	switch {
-	case err != nil:
+	messages, _, err := b.states(ctx, channel, fetchMost)
+	if err != nil {
 		return protocol.Meta{}, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
-	case empty:
-		return protocol.Meta{}, fmt.Errorf("results: task %q: %w", taskID, results.ErrNotFound)
 	}
-	// One is answered at once if there is any, and mostly it is all there is.
-	meta, _, err := b.peek(ctx, channel, taskID, 1)
-	if err == nil && meta.Status != protocol.StateSuccess {
-		meta, _, err = b.peek(ctx, channel, taskID, fetchMost)
+	return newest(messages, taskID)
+}
+
+// states are the oldest messages of a task's queue, at most so many, in the order in
+// which they were sent. While somebody else peeks, the 2023 server shows later ones
+// only, or none (docs/protocol.md §16): so it looks again until as many are there as
+// the server counts, and complete says whether they were.
+func (b *Backend) states(
+	ctx context.Context, channel string, limit int,
+) (messages []*pb.QueueMessage, complete bool, err error) {
+	for range statesLooks {
+		waiting, told, err := b.client.Waiting(ctx, channel)
+		if err != nil {
+			return nil, false, err
+		}
+		if told && waiting == 0 {
+			return nil, true, nil
+		}
+		// So many are answered at once.
+		most := limit
+		if told {
+			most = int(min(waiting, int64(limit)))
+		}
+		if messages, err = b.client.Peek(ctx, channel, most, peekWait); err != nil {
+			return nil, false, err
+		}
+		slices.SortFunc(messages, func(one, other *pb.QueueMessage) int {
+			return cmp.Compare(one.Attributes.GetSequence(), other.Attributes.GetSequence())
+		})
+		if !told || len(messages) == most {
+			return messages, true, nil
+		}
+		if err := pause(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
+			return nil, false, err
+		}
 	}
-	return meta, err
+	return messages, false, nil
 }
 
 // Wait returns the state of a task once it is final.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
@@ -27,9 +28,36 @@ func (b *Backend) StoreFirst(ctx context.Context, meta protocol.Meta, options re
 	if err := b.send(ctx, message, options.Expires); err != nil {
 		return protocol.Meta{}, fmt.Errorf("results: store the first result of task %q: %w", meta.TaskID, err)
 	}
-	first, _, err := b.peek(ctx, message.Channel, meta.TaskID, 1)
+	first, err := b.first(ctx, message.Channel, meta.TaskID)
 	if errors.Is(err, results.ErrNotFound) {
 		err = fmt.Errorf("results: the result of task %q expired or was forgotten at once: %w", meta.TaskID, err)
 	}
 	return first, err
+}
+
+// first reads the first SUCCESS of a task. It must not take a later one for it because
+// the first is hidden by somebody's peek: either nothing was ever sent before, or what
+// is seen is all that there is, before and after.
+func (b *Backend) first(ctx context.Context, channel, taskID string) (protocol.Meta, error) {
+	for range removeAttempts {
+		messages, complete, err := b.states(ctx, channel, maxPeek)
+		if err != nil {
+			return protocol.Meta{}, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
+		}
+		alone := len(messages) > 0 && messages[0].Attributes.GetSequence() == 1
+		if !alone && complete {
+			waiting, told, err := b.client.Waiting(ctx, channel)
+			if err != nil {
+				return protocol.Meta{}, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
+			}
+			complete = !told || waiting <= int64(len(messages)) || len(messages) == maxPeek
+		}
+		if alone || complete {
+			return newest(messages, taskID)
+		}
+		if err := pause(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
+			return protocol.Meta{}, err
+		}
+	}
+	return protocol.Meta{}, fmt.Errorf("results: read the first result of task %q: %w", taskID, errBusy)
 }

@@ -28,6 +28,10 @@ func TestRealServer(t *testing.T) {
 			neverGoesBackwards(t, address)
 		})
 	}
+	t.Run("StoreFirst", func(t *testing.T) {
+		t.Parallel()
+		storesFirst(t, address, fmt.Sprint("first-", time.Now().UnixNano()))
+	})
 	t.Run("SuccessIsKept", func(t *testing.T) {
 		t.Parallel()
 		b, id := open(t, address, transport.Hooks{}), fmt.Sprint("kept-", time.Now().UnixNano())

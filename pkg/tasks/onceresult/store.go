@@ -91,6 +91,7 @@ func (s *Store) Claim(ctx context.Context, key, owner string, lease time.Duratio
 	if err != nil {
 		return tasks.OnceState{}, err
 	}
+	after.places[at] = first // who reads while others read may be shown a later one
 	if after.done || after.hasOther(owner) || first != mine {
 		return after.refuse(key, before.has(owner))
 	}

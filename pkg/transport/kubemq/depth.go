@@ -66,13 +66,19 @@ func listedNames(channels []string) []string {
 
 func cutName(channel string) string { return strings.Trim(channel, cutFromNames) }
 
-// IsEmpty tells at once whether a channel has no message that is ready or in flight;
-// a peek at an empty channel waits for a second. It is false also where the server
-// can't tell.
-func (c *Client) IsEmpty(ctx context.Context, channel string) (bool, error) {
+// Waiting tells at once how many messages of a channel are ready or in flight, those
+// that have expired unnoticed among them; a peek for more than there are waits for a
+// second. told is false where the server can't tell.
+func (c *Client) Waiting(ctx context.Context, channel string) (messages int64, told bool, err error) {
 	if cutName(channel) != channel {
-		return false, nil // another queue may be listed under the name
+		return 0, false, nil // another queue may be listed under the name
 	}
 	found, err := c.queuesInfo(ctx, channel)
-	return err == nil && !slices.ContainsFunc(found, func(q *pb.QueueInfo) bool { return q.Waiting > 0 }), err
+	if err != nil {
+		return 0, false, err
+	}
+	for _, queue := range found {
+		messages = max(messages, queue.Waiting)
+	}
+	return messages, true, nil // unknown channels do not appear
 }

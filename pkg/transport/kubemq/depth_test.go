@@ -10,14 +10,14 @@ import (
 	"github.com/lovage-project/lovage/pkg/broker"
 )
 
-func TestIsEmpty(t *testing.T) {
+func TestWaiting(t *testing.T) {
 	t.Parallel()
 	client := dialed(t, startBroker(t, broker.Config{}).addr())
 	isEmpty := func(channel string) bool {
 		t.Helper()
-		empty, err := client.IsEmpty(t.Context(), channel)
+		messages, told, err := client.Waiting(t.Context(), channel)
 		require.NoError(t, err)
-		return empty
+		return told && messages == 0
 	}
 	require.True(t, isEmpty("never.used"))
 	for range 100 {

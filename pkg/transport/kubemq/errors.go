@@ -106,6 +106,11 @@ func fromRPC(err error) error {
 		if strings.HasPrefix(text, "Error ") {
 			return newServerError(text)
 		}
+	case codes.DeadlineExceeded:
+		// The caller's context ended, or one of ours: gRPC doesn't say so by errors.Is.
+		return fmt.Errorf("kubemq: %w: %w", context.DeadlineExceeded, err)
+	case codes.Canceled:
+		return fmt.Errorf("kubemq: %w: %w", context.Canceled, err)
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return fmt.Errorf("kubemq: the broker refuses the token: %w", err)
 	default:
