@@ -44,6 +44,8 @@ func TestMetricsCountEvents(t *testing.T) {
 		"lovage_tasks_ignored_total":          worker.TaskIgnored{Request: r},
 		"lovage_tasks_revoked_total":          worker.TaskRevoked{Request: r},
 		"lovage_tasks_cancelled_total":        worker.TaskCancelled{Request: r},
+		"lovage_tasks_unknown_total":          worker.TaskUnknown{Task: r.Task},
+		"lovage_tasks_dead_lettered_total":    worker.DeadLettered{Task: r.Task},
 		"lovage_messages_unprocessable_total": worker.MessageUnprocessable{},
 		"lovage_result_store_retries_total":   worker.StoreFailed{},
 		"lovage_result_store_failures_total":  worker.StoreFailed{GivenUp: true},
@@ -65,6 +67,18 @@ func TestMetricsCountEvents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOnlyHandlersThatRanAreMeasured: a duplicate that is known, or a message whose
+// attempts are used up, took no time.
+func TestOnlyHandlersThatRanAreMeasured(t *testing.T) {
+	m := newTestMetrics(nil)
+	m.Observe(worker.TaskSucceeded{Request: request()})
+	m.Observe(worker.TaskFailed{Request: request()})
+	require.Zero(t, gathered(t, m)["lovage_task_runtime_seconds"])
+	m.Observe(worker.TaskSucceeded{Request: request(), Runtime: time.Nanosecond})
+	m.Observe(worker.TaskFailed{Request: request(), Runtime: time.Nanosecond})
+	require.InDelta(t, 2, gathered(t, m)["lovage_task_runtime_seconds"], 0)
 }
 
 // gathered are the sums of a metric's series.
