@@ -147,10 +147,10 @@ func (m *Metrics) Observe(event worker.Event) {
 		m.count(countStarted, e.Request.Task)
 	case worker.TaskSucceeded:
 		m.count(countSucceeded, e.Request.Task)
-		m.runtime.WithLabelValues(m.label(e.Request.Task)).Observe(e.Runtime.Seconds())
+		m.ran(e.Request.Task, e.Runtime)
 	case worker.TaskFailed:
 		m.count(countFailed, e.Request.Task)
-		m.runtime.WithLabelValues(m.label(e.Request.Task)).Observe(e.Runtime.Seconds())
+		m.ran(e.Request.Task, e.Runtime)
 	case worker.TaskRetried:
 		m.count(countRetried, e.Request.Task)
 	case worker.TaskRejected:
@@ -206,6 +206,14 @@ func (m *Metrics) waited(e worker.TaskReceived) {
 		ready = e.Request.ETA
 	}
 	m.wait.WithLabelValues(m.label(e.Request.Task)).Observe(max(0, time.Since(ready)).Seconds())
+}
+
+// ran measures a handler that was called: what is known of an earlier run, or has used
+// up its attempts, ends without.
+func (m *Metrics) ran(task string, runtime time.Duration) {
+	if runtime > 0 {
+		m.runtime.WithLabelValues(m.label(task)).Observe(runtime.Seconds())
+	}
 }
 
 func (m *Metrics) count(name, task string) { m.byTask[name].WithLabelValues(m.label(task)).Inc() }

@@ -70,6 +70,18 @@ func TestMetricsCountEvents(t *testing.T) {
 	}
 }
 
+// TestOnlyHandlersThatRanAreMeasured: a duplicate that is known, or a message whose
+// attempts are used up, took no time.
+func TestOnlyHandlersThatRanAreMeasured(t *testing.T) {
+	m := newTestMetrics(nil)
+	m.Observe(worker.TaskSucceeded{Request: request()})
+	m.Observe(worker.TaskFailed{Request: request()})
+	require.Zero(t, gathered(t, m)["lovage_task_runtime_seconds"])
+	m.Observe(worker.TaskSucceeded{Request: request(), Runtime: time.Nanosecond})
+	m.Observe(worker.TaskFailed{Request: request(), Runtime: time.Nanosecond})
+	require.InDelta(t, 2, gathered(t, m)["lovage_task_runtime_seconds"], 0)
+}
+
 // gathered are the sums of a metric's series.
 func gathered(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()

@@ -73,15 +73,16 @@ func TestANoteThatMayBeStoredIsTakenBack(t *testing.T) {
 	t.Parallel()
 	server := &notesServer{}
 	server.downstream = holding(message("a", 1))
+	noting, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	server.send = func(ctx context.Context, _ *pb.QueueMessage) (*pb.SendQueueMessageResult, error) {
+		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	tr := started(t, Config{Address: serveFake(t, server), Strategy: StrategyDirect})
 	d := received(t, opened(t, tr, "q"), 1)[0].(*delivery)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	wasted, err := d.NoteStart(ctx)
+	wasted, err := d.NoteStart(noting)
 	require.ErrorIs(t, err, transport.ErrUnconfirmed)
 	require.Zero(t, wasted)
 	require.NoError(t, d.Release(t.Context()))

@@ -65,8 +65,9 @@ func (t *Transport) send(ctx context.Context, message *pb.QueueMessage, delay ti
 // broker's maximum.
 func (t *Transport) sendCopy(ctx context.Context, message *pb.QueueMessage, delay time.Duration) error {
 	for {
-		err := t.send(ctx, message, min(delay, t.maxDelay()))
-		if !errors.Is(err, transport.ErrDelay) {
+		delay = min(delay, t.maxDelay())
+		err := t.send(ctx, message, delay)
+		if !errors.Is(err, transport.ErrDelay) || delay < time.Second { // it refuses even none
 			return err
 		}
 	}

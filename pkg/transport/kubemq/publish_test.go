@@ -162,3 +162,19 @@ func TestLongExpiryIsLeftOut(t *testing.T) {
 	}
 	require.Equal(t, []int32{0, 0, 3600}, expiry)
 }
+
+// TestABrokerThatRefusesEveryDelayEndsIt: a copy is tried with less and less, not for ever.
+func TestABrokerThatRefusesEveryDelayEndsIt(t *testing.T) {
+	t.Parallel()
+	server := &fakeServer{
+		downstream: holding(message("a", 1)),
+		send: func(context.Context, *pb.QueueMessage) (*pb.SendQueueMessageResult, error) {
+			return &pb.SendQueueMessageResult{IsError: true, Error: "Error 135: invalid delay seconds, …"}, nil
+		},
+	}
+	tr := started(t, Config{Address: server.serve(t), Strategy: StrategyDirect})
+	d := received(t, opened(t, tr, "q"), 1)[0]
+	require.ErrorIs(t, d.Requeue(t.Context(), time.Minute), transport.ErrDelay)
+	require.Less(t, len(server.messagesSent()), 10)
+	require.NoError(t, d.Ack(t.Context()), "it is as it was")
+}
