@@ -266,3 +266,15 @@ func TestSecondsTakeUnits(t *testing.T) {
 		require.Equal(t, want, mustLoad(t, "result_expires: "+text).Results.Expires, text)
 	}
 }
+
+// TestDeduplicationNeedsResults: without them it has no effect, and that is said.
+func TestDeduplicationNeedsResults(t *testing.T) {
+	const on = "worker_deduplicate_successful_tasks: true\n"
+	_, warnings, err := loadText(t, on)
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0].String(), "celery.yaml:1: worker_deduplicate_successful_tasks: has no effect here without result_backend")
+	_, warnings, err = loadText(t, on+"result_backend: kubemq://h")
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+}

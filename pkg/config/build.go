@@ -22,6 +22,7 @@ func build(values *values, report *report) *Settings {
 	s.Broker = b.broker(s.EmbeddedBroker)
 	s.Results = b.results(s.Broker, s.EmbeddedBroker)
 	s.Worker = b.worker()
+	b.checkDeduplication(s)
 	s.Log = Log{Format: get[string](values, "log.format"), Level: get[string](values, "log.level")}
 	if s.Log.Level == "fatal" {
 		s.Log.Level = "critical" // two names of one level, as in Python
@@ -173,6 +174,15 @@ func (b *builder) delivery(w *Worker) {
 	if slices.Contains(w.Queues, w.DeadLetterQueue) {
 		b.fail(letters, quoted(w.DeadLetterQueue)+" is consumed by this worker: rejected messages would come back to it")
 	}
+}
+
+// checkDeduplication warns where nothing says which tasks have succeeded.
+func (b *builder) checkDeduplication(s *Settings) {
+	if !s.Worker.DeduplicateSuccessful || s.Results.Backend != BackendDisabled {
+		return
+	}
+	setting := b.values.settings["worker_deduplicate_successful_tasks"]
+	b.report.warn(setting.name, setting.source, "has no effect here without result_backend: no result says what has succeeded")
 }
 
 // checkSideQueues refuses an unprocessable queue that would feed the worker what
