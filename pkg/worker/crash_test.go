@@ -23,10 +23,11 @@ import (
 )
 
 // crashChildAddress makes the test binary a worker at this address instead of a test
-// run, so that its handler can take the process down. crashChildCounts tells it that
-// the broker counts.
+// run, so that its handler can take the process down. crashChildQueue names its queue,
+// crashChildCounts tells it that the broker counts.
 const (
 	crashChildAddress = "LOVAGE_WORKER_CRASH_ADDRESS"
+	crashChildQueue   = "LOVAGE_WORKER_CRASH_QUEUE"
 	crashChildCounts  = "LOVAGE_WORKER_CRASH_COUNTED"
 	crashCode         = 41
 )
@@ -68,8 +69,8 @@ func runCrashWorker(ctx context.Context, address string) (err error) {
 	tasks.HandleArguments(registry, "exits late", exit, tasks.AcksLate())
 	tasks.HandleArguments(registry, "exits early", exit)
 	options := DefaultOptions()
-	options.Hostname, options.Concurrency, options.Queues = "celery@crash", 1, []string{"crash"}
-	options.MaxAttempts, options.DeadLetterQueue, options.TrackStarted = 3, "dead", true
+	options.Hostname, options.Concurrency, options.Queues = "celery@crash", 1, []string{os.Getenv(crashChildQueue)}
+	options.MaxAttempts, options.DeadLetterQueue, options.TrackStarted = 3, os.Getenv(crashChildQueue)+".dead", true
 	ended := make(chan DeadLettered, 1)
 	w, err := New(options, registry, connection, backend, observerFunc(func(event Event) {
 		if letter, is := event.(DeadLettered); is {
@@ -96,12 +97,12 @@ func (f observerFunc) Observe(event Event) { f(event) }
 
 // crash starts a worker process and waits for its end: line is what it said, "" if
 // its handler took it down.
-func (l *live) crash(t *testing.T, counted bool) (line string) {
+func (l *live) crash(t *testing.T, queue string, counted bool) (line string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livePatience)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Args[0])
-	command.Env = append(os.Environ(), crashChildAddress+"="+l.address)
+	command.Env = append(os.Environ(), crashChildAddress+"="+l.address, crashChildQueue+"="+queue)
 	if counted {
 		command.Env = append(command.Env, crashChildCounts+"=1")
 	}
@@ -145,35 +146,43 @@ func TestHandlerThatEndsTheProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := startLive(t, c.config)
-			id := uuid.NewString()
-			sent := l.send(t, l.transport(t), protocol.Message{Task: "exits late", ID: id, Queue: "crash"})
-			for attempt := 1; attempt <= 3; attempt++ {
-				require.Empty(t, l.crash(t, c.counted), "attempt %d", attempt)
-			}
-			require.Equal(t, "dead letter: worker-lost", l.crash(t, c.counted))
-
-			messages, err := l.client.Peek(t.Context(), "dead", 1, time.Second)
-			require.NoError(t, err)
-			require.Len(t, messages, 1)
-			require.Equal(t, sent.Body, messages[0].Body)
-			require.Equal(t, string(sent.Headers), messages[0].Metadata)
-			letter := kubemq.LetterOf(messages[0])
-			require.Equal(t, "worker-lost", letter.Reason)
-			require.Equal(t, "exits late", letter.Task)
-			require.Equal(t, id, letter.ID)
-			require.Equal(t, "crash", letter.From)
-			meta, err := l.backend.Fetch(t.Context(), id)
-			require.NoError(t, err)
-			require.Equal(t, protocol.StateFailure, meta.Status)
-			exception, ok := meta.Result.(protocol.Exception)
-			require.True(t, ok)
-			require.Equal(t, "WorkerLostError", exception.Type)
-			require.Contains(t, exception.Args[0], "Worker exited prematurely")
+			id := l.crashThrice(t, "crash", c.counted)
 			if !c.forgets {
-				require.Equal(t, map[string]int64{"dead": 1, "celery-result-" + id: 1}, l.depths(t), "no notes are left")
+				require.Equal(t, map[string]int64{"crash.dead": 1, "celery-result-" + id: 1}, l.depths(t), "no notes are left")
 			}
 		})
 	}
+}
+
+// crashThrice sends a message whose handler ends the process, and has it tried as often
+// as it may be.
+func (l *live) crashThrice(t *testing.T, queue string, counted bool) (id string) {
+	t.Helper()
+	id = uuid.NewString()
+	sent := l.send(t, l.transport(t), protocol.Message{Task: "exits late", ID: id, Queue: queue})
+	for attempt := 1; attempt <= 3; attempt++ {
+		require.Empty(t, l.crash(t, queue, counted), "attempt %d", attempt)
+	}
+	require.Equal(t, "dead letter: worker-lost", l.crash(t, queue, counted))
+
+	messages, err := l.client.Peek(t.Context(), queue+".dead", 1, time.Second)
+	require.NoError(t, err)
+	require.Len(t, messages, 1)
+	require.Equal(t, sent.Body, messages[0].Body)
+	require.Equal(t, string(sent.Headers), messages[0].Metadata)
+	letter := kubemq.LetterOf(messages[0])
+	require.Equal(t, "worker-lost", letter.Reason)
+	require.Equal(t, "exits late", letter.Task)
+	require.Equal(t, id, letter.ID)
+	require.Equal(t, queue, letter.From)
+	meta, err := l.backend.Fetch(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StateFailure, meta.Status)
+	exception, ok := meta.Result.(protocol.Exception)
+	require.True(t, ok)
+	require.Equal(t, "WorkerLostError", exception.Type)
+	require.Contains(t, exception.Args[0], "Worker exited prematurely")
+	return id
 }
 
 // TestEarlyHandlerThatEndsTheProcess: the message was acked, so it is gone, as in
@@ -183,7 +192,7 @@ func TestEarlyHandlerThatEndsTheProcess(t *testing.T) {
 	l := startLive(t, broker.Config{})
 	id := uuid.NewString()
 	l.send(t, l.transport(t), protocol.Message{Task: "exits early", ID: id, Queue: "crash"})
-	require.Empty(t, l.crash(t, false))
+	require.Empty(t, l.crash(t, "crash", false))
 	meta, err := l.backend.Fetch(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StateStarted, meta.Status)

@@ -1,0 +1,33 @@
+//go:build kubemq
+
+package worker
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lovage-project/lovage/pkg/transport/kubemq"
+)
+
+// TestRealServer is T-38 against a KubeMQ server, which counts no crash:
+//
+//	LOVAGE_KUBEMQ_ADDRESS=localhost:50000 go test -tags kubemq -run Real ./pkg/worker
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	l := &live{address: os.Getenv("LOVAGE_KUBEMQ_ADDRESS")}
+	require.NotEmpty(t, l.address, "LOVAGE_KUBEMQ_ADDRESS names the server to test against")
+	var err error
+	l.client, err = kubemq.NewClient(kubemq.Config{Address: l.address})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.client.Close()) })
+	l.backend = l.results(t)
+	queue := fmt.Sprint("crash.", time.Now().UnixNano())
+	l.crashThrice(t, queue, false)
+	for name, depth := range l.depths(t) {
+		require.NotContains(t, name, "lovage.attempts.", "%d notes are left", depth)
+	}
+}
