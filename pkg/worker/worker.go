@@ -132,6 +132,11 @@ func (w *Worker) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	select {
+	case <-w.finished: // both: there is nothing left to cancel
+		return nil
+	default:
+	}
 	w.Cancel()
 	patience := cancelGrace
 	if w.abandoned.Load() {

@@ -335,6 +335,20 @@ func TestColdShutdown(t *testing.T) {
 	}
 }
 
+// TestStopOfAStoppedWorkerIsNoColdShutdown: whoever makes sure cancels nothing.
+func TestStopOfAStoppedWorkerIsNoColdShutdown(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.start()
+		require.NoError(t, h.worker.Stop(context.Background()))
+		expired, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 50 {
+			require.NoError(t, h.worker.Stop(expired))
+		}
+		require.Equal(t, []Stopping{{}}, seen[Stopping](h.recorder))
+	})
+}
+
 func TestStopGivesUpOnAHandlerThatIgnoresItsContext(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		release := make(chan struct{})

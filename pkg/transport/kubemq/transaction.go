@@ -102,7 +102,7 @@ func (t *transaction) start() {
 	t.mu.Unlock()
 	if !sent {
 		for _, one := range decided {
-			one.finish(lostError("the consumer is closed"))
+			one.finish(lostError("its stream has ended"))
 		}
 	}
 }
@@ -128,6 +128,6 @@ func (t *transaction) abandon() {
 	one := newSettlement(pb.QueuesDownstreamRequestType_CloseByClient, t.id)
 	one.settled = t.proved
 	if !t.stream.enqueue(one) {
-		one.finish(lostError("the consumer is closed"))
+		one.finish(lostError("its stream has ended"))
 	}
 }
