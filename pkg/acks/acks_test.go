@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 			cell{acks.Ack, acks.StoreNothing, nil},
 		},
 		acks.Reject: {
-			cell{acks.None, acks.StoreFailure, e(acks.Failed)},
+			cell{acks.Discard, acks.StoreFailure, e(acks.Failed)},
 			cell{acks.Discard, acks.StoreFailure, e(acks.Failed, acks.RejectedForGood)},
 		},
 		acks.RejectRequeue: {
@@ -142,7 +142,7 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]bool{
-		"late retry unpublished": true, "early reject requeue": true, "early hard time limit": true,
+		"late retry unpublished": true, "early reject": true, "early reject requeue": true, "early hard time limit": true,
 		"late hard time limit": true, "late result unstored": true,
 		"early exhausted": true, "late exhausted": true,
 	}, different)

@@ -68,7 +68,10 @@ var table = []row{
 	{Ignore, early, Decision{Settle: None, Store: StoreNothing}},
 	{Ignore, late, Decision{Settle: Ack, Store: StoreNothing}},
 
-	{Reject, early, Decision{Settle: None, Store: StoreFailure, Events: events(Failed)}},
+	{Reject, early, Decision{
+		Settle: Discard, Store: StoreFailure, Events: events(Failed),
+		Differs: "Celery has acked the message: it is gone",
+	}},
 	{Reject, late, Decision{Settle: Discard, Store: StoreFailure, Events: events(Failed, RejectedForGood)}},
 
 	{RejectRequeue, early, Decision{

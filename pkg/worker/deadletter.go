@@ -21,9 +21,11 @@ const (
 // deadLetter moves a message to the dead-letter queue, or drops it where there is
 // none. It is told once, when the copy is confirmed.
 func (w *Worker) deadLetter(j *job) {
-	reason := deadReason(j)
-	queue := w.keep(j, w.deadLetterQueue(j), reason, j.err)
-	if queue == "" {
+	reason, queue := deadReason(j), w.deadLetterQueue(j)
+	if queue == "" && j.outcome == acks.Reject && !j.policy.Late {
+		return // acked before it ran, and nobody wants it
+	}
+	if queue = w.keep(j, queue, reason, j.err); queue == "" {
 		return
 	}
 	w.observe(DeadLettered{Request: j.request, ID: j.request.ID, Task: j.request.Task, Queue: queue, Reason: reason, Err: j.err})

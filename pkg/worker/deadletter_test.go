@@ -78,19 +78,49 @@ func TestDeadLetterThatFailed(t *testing.T) {
 	})
 }
 
-// TestNoLetterNothingTold: without a queue the message is dropped, as Celery does.
+// TestNoLetterNothingTold: without a queue the message is dropped, as Celery does, and
+// settled once.
 func TestNoLetterNothingTold(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.options.AcksLate = true
-		hook := &letterHook{}
-		h.registry.AddHook(hook)
-		h.handle("bad", func(context.Context, tasks.Arguments) (any, error) { return nil, tasks.Reject("no use", false) })
-		h.start()
-		h.send(protocol.Message{Task: "bad"})
-		require.Equal(t, "ack", h.settled()[len(h.settled())-1])
-		require.Empty(t, hook.told)
-		require.Empty(t, seen[DeadLettered](h.recorder))
-	})
+	for _, late := range []bool{false, true} {
+		inBubble(t, func(h *harness) {
+			h.options.AcksLate = late
+			hook := &letterHook{}
+			h.registry.AddHook(hook)
+			h.handle("bad", func(context.Context, tasks.Arguments) (any, error) { return nil, tasks.Reject("no use", false) })
+			h.start()
+			h.send(protocol.Message{Task: "bad"})
+			acks := 0
+			for _, step := range h.settled() {
+				if step == "ack" {
+					acks++
+				}
+			}
+			require.Equal(t, 1, acks)
+			require.Empty(t, hook.told)
+			require.Empty(t, seen[DeadLettered](h.recorder))
+			require.Empty(t, seen[SettleFailed](h.recorder))
+		})
+	}
+}
+
+// TestEarlyRejectIsKept: the message is acked, a copy of it becomes the dead letter.
+func TestEarlyRejectIsKept(t *testing.T) {
+	for _, auto := range []bool{false, true} {
+		inBubble(t, func(h *harness) {
+			h.options.DeadLetterQueue, h.options.AutoAck = "dead", auto
+			hook := &letterHook{}
+			h.registry.AddHook(hook)
+			h.handle("bad", func(context.Context, tasks.Arguments) (any, error) { return nil, tasks.Reject("no use", false) })
+			h.start()
+			id := h.send(protocol.Message{Task: "bad"})
+			h.settled()
+			require.Equal(t, protocol.StateFailure, h.only(id).Status)
+			require.Equal(t, reasonRejected, h.broker.waiting("dead")[0].letter.Reason)
+			require.Len(t, hook.told, 1)
+			require.Empty(t, h.broker.waiting("celery"))
+			require.Empty(t, seen[SettleFailed](h.recorder))
+		})
+	}
 }
 
 // TestRejectedToTheProducersQueue: one is named with the message, none in the
