@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -113,11 +112,11 @@ func (l *Log) unknown(e worker.TaskUnknown) {
 	fields := []zap.Field{zap.String("task", e.Task), zap.String("id", e.ID), zap.String("queue", e.Queue)}
 	if e.Requeued {
 		l.logger.Warn(fmt.Sprintf("Received unregistered task of type '%s'. Handed back to %s for another worker. [id: %s]",
-			line(e.Task), e.Queue, line(e.ID)), fields...)
+			e.Task, e.Queue, e.ID), fields...)
 		return
 	}
 	l.logger.Error(fmt.Sprintf("Received unregistered task of type '%s'. The message %s. [id: %s]",
-		line(e.Task), keptText(e.KeptIn), line(e.ID)), fields...)
+		e.Task, keptText(e.KeptIn), e.ID), fields...)
 }
 
 func (l *Log) unprocessable(e worker.MessageUnprocessable) {
@@ -170,13 +169,13 @@ func (l *Log) operation(event worker.Event) {
 	case worker.LookFailed:
 		l.task(zapcore.WarnLevel, e.Request, "Task %s runs: the state of an earlier run can't be read: %v", nameOf(e.Request), e.Err)
 	case worker.SettleFailed:
-		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, line(e.ID), e.Err),
+		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, e.ID, e.Err),
 			zap.String("queue", e.Queue), zap.String("id", e.ID))
 	case worker.StoreFailed:
-		l.logger.Error(fmt.Sprintf("Couldn't store %s of %s (given up: %t): %v", e.State, line(e.ID), e.GivenUp, e.Err),
+		l.logger.Error(fmt.Sprintf("Couldn't store %s of %s (given up: %t): %v", e.State, e.ID, e.GivenUp, e.Err),
 			zap.String("id", e.ID), zap.String("state", string(e.State)))
 	case worker.PublishFailed:
-		l.logger.Error(fmt.Sprintf("Couldn't publish a copy of %s to %s (given up: %t): %v", line(e.ID), e.Queue, e.GivenUp, e.Err),
+		l.logger.Error(fmt.Sprintf("Couldn't publish a copy of %s to %s (given up: %t): %v", e.ID, e.Queue, e.GivenUp, e.Err),
 			zap.String("id", e.ID), zap.String("queue", e.Queue))
 	case worker.FetchFailed:
 		l.logger.Error(fmt.Sprintf("Can't consume from %s: %v", e.Queue, e.Err), zap.String("queue", e.Queue))
@@ -221,17 +220,7 @@ func nameOf(request *tasks.Request) string {
 	if request.Shadow != "" {
 		name = request.Shadow
 	}
-	return line(name) + "[" + line(request.ID) + "]"
-}
-
-// line is a text from outside that neither begins another line nor does anything to a
-// terminal.
-func line(text string) string {
-	if strings.IndexFunc(text, unicode.IsControl) < 0 {
-		return text
-	}
-	quoted := strconv.Quote(text)
-	return quoted[1 : len(quoted)-1]
+	return name + "[" + request.ID + "]"
 }
 
 // seconds is a duration as Python prints a float.
