@@ -185,7 +185,7 @@ func TestGivingUpIsExitCode1(t *testing.T) {
 func TestLoadOfARunningWorker(t *testing.T) {
 	r := newRig(t, broker.Config{})
 	require.Equal(t, worker.Load{Slots: rigSlots}, r.stack.worker.Load())
-	r.publish(3, 300*time.Millisecond)
+	r.publish(3, 5*time.Second) // all three are at work at one time, however slow the machine
 	r.await("all run", func() bool { return r.stack.worker.Load().Busy == 3 })
 	require.False(t, r.stack.worker.Load().Delivered.IsZero())
 	r.await("all are done", func() bool { return r.stack.worker.Load().Busy == 0 })

@@ -218,7 +218,11 @@ func (s *suite) free(t *testing.T) bool {
 func (s *suite) noDoubleWork(t *testing.T) {
 	t.Helper()
 	tr, queue := s.start(t), queueName()
-	const messages, slots = 200, 8
+	const slots = 8
+	messages := 200
+	if tr.Capabilities().MinWait > 0 {
+		messages = 50 // such a broker parks messages, which takes its time
+	}
 	for i := range messages {
 		publish(t, tr, queue, fmt.Sprint("m", i))
 	}
