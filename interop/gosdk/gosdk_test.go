@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // start runs a broker and tells where it listens.
 func start(t *testing.T) (host string, port int) {

@@ -13,7 +13,7 @@ import (
 )
 
 // waitLimit bounds waiting for something that should happen soon.
-const waitLimit = 10 * time.Second
+const waitLimit = 30 * time.Second
 
 // eachStore runs a test against every kind of store.
 func eachStore(t *testing.T, test func(c *client)) {

@@ -18,7 +18,7 @@ import (
 )
 
 // livePatience bounds what should happen soon, on a busy machine too.
-const livePatience = time.Minute
+const livePatience = 3 * time.Minute
 
 // live is a broker with what a client needs to send and to look at everything.
 type live struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func startBroker(t *testing.T, config broker.Config) string {
 	t.Helper()

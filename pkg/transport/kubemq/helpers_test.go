@@ -10,7 +10,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // started opens a transport that is stopped at the end of the test.
 func started(t *testing.T, config Config) *Transport {

@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds everything that should happen soon.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // Option tells the suite what it may do to the broker, or what it should not
 // expect of it.
