@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,7 +49,8 @@ func (s *scenario) OnPostrun(context.Context, *tasks.Request, string, any, error
 }
 
 func newScenario(t *testing.T, seed uint64) *scenario {
-	random := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test's
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 4))
 	s := &scenario{
 		harness: newHarness(t), chaos: &chaos{random: random},
 		begun: map[string]int{}, ended: map[string]bool{}, ignored: map[string]bool{}, now: map[string]int{},
@@ -208,7 +210,7 @@ func (s *scenario) requireOneEnd() {
 				add(e.Request)
 			}
 		case TaskEnded:
-			if n := len(ends[e.Request]); n != 1 && !(n == 0 && !s.late()) { // an early requeue has no event
+			if n := len(ends[e.Request]); n != 1 && (n != 0 || s.late()) { // an early requeue has no event
 				require.Len(s.t, ends[e.Request], 1, "%s", e.Request.ID)
 			}
 		}
@@ -217,15 +219,6 @@ func (s *scenario) requireOneEnd() {
 
 // requireNothingLost, after a calm worker has had its time.
 func (s *scenario) requireNothingLost() {
-	defer func() {
-		if s.t.Failed() {
-			s.recorder.mu.Lock()
-			for _, e := range s.recorder.events { s.t.Logf("%T %+v", e, e) ; if r, ok := e.(TaskStarted); ok { s.t.Log(r.Request.ID)}; if r, ok := e.(TaskReceived); ok { s.t.Log(r.Request.ID)}; if r, ok := e.(TaskRevoked); ok { s.t.Log(r.Request.ID)}; if r, ok := e.(TaskPostponed); ok { s.t.Log(r.Request.ID)} }
-			s.recorder.mu.Unlock()
-			for _, m := range s.messages { s.t.Logf("%s eta %v expires %v", m.ID, m.ETA, m.Expires) }
-			s.t.Logf("%+v", s.options)
-		}
-	}()
 	letters := map[string]bool{}
 	for _, queue := range []string{"dead", "celery.unprocessable"} {
 		for _, letter := range s.broker.waiting(queue) {
@@ -253,7 +246,7 @@ func (s *scenario) requireNothingLost() {
 			continue
 		}
 		require.True(s.t, s.ended[m.ID] || last.Status.Ready() || letters[m.ID], "%s is lost: %v", m.ID, states)
-		if m.IgnoreResult != nil || s.ignored[m.ID] {
+		if m.IgnoreResult != nil || s.ignored[m.ID] || letters[m.ID] { // a letter is kept also where nothing could be stored
 			continue
 		}
 		require.True(s.t, last.Status.Ready(), "%s has no result: %v", m.ID, states)
@@ -268,25 +261,25 @@ func (s *scenario) requireContinued(m *protocol.Message, last protocol.Meta) {
 			published[message.ID] = true
 		}
 	}
-	switch {
-	case last.Status == protocol.StateSuccess:
+	switch last.Status {
+	case protocol.StateSuccess:
 		require.True(s.t, len(m.Chain) == 0 || published["second of "+m.ID], "%s: the chain ends", m.ID)
 		require.True(s.t, len(m.Callbacks) == 0 || published["callback of "+m.ID], "%s: no callback", m.ID)
-	case last.Status == protocol.StateFailure:
+	case protocol.StateFailure:
 		require.True(s.t, len(m.Errbacks) == 0 || published["errback of "+m.ID], "%s: no errback", m.ID)
 		failed := slices.ContainsFunc(s.backend.states("second of "+m.ID), func(meta protocol.Meta) bool {
 			return meta.Status == protocol.StateFailure
 		})
 		require.True(s.t, len(m.Chain) == 0 || failed || published["second of "+m.ID], "%s: the chain has no end", m.ID)
+	default:
 	}
 }
 
 // TestCombinations: whatever comes together, nothing is lost, nothing is left, and
 // everybody hears of one end.
 func TestCombinations(t *testing.T) {
-	from, to := uint64(0), uint64(300)
-	for seed := from; seed < to; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScenario(t, seed)
 				s.begin()
