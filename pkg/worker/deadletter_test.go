@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -217,5 +219,33 @@ func TestAutoAck(t *testing.T) {
 		require.Equal(t, []string{"ack", "worker.TaskStarted", "store SUCCESS", "worker.TaskSucceeded"}, h.settled())
 		require.Equal(t, []AcksLateIgnored{{Tasks: []string{"late"}}}, seen[AcksLateIgnored](h.recorder))
 		require.True(t, h.broker.autoAcked, "the broker is asked to")
+	})
+}
+
+// TestBrokerThatTakesNoCopies: a message that can neither go to the dead letters nor
+// be handed back later does not come again at once, over and over.
+func TestBrokerThatTakesNoCopies(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.options.AcksLate, h.options.DeadLetterQueue = true, "dead"
+		runs := 0
+		h.handle("t", func(context.Context, tasks.Arguments) (any, error) {
+			if runs++; runs > 100 {
+				return nil, nil // the test has seen enough
+			}
+			return nil, tasks.Reject("never", false)
+		})
+		h.broker.fail = func(operation string) error {
+			if strings.HasPrefix(operation, "dead-letter") || strings.HasPrefix(operation, "requeue") {
+				return errBoom
+			}
+			return nil
+		}
+		h.start()
+		h.send(protocol.Message{Task: "t"})
+		elapse(time.Minute)
+		require.LessOrEqual(t, runs, 6)
+		h.heal()
+		elapse(2 * time.Minute)
+		require.Len(t, h.broker.waiting("dead"), 1)
 	})
 }

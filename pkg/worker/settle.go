@@ -146,13 +146,28 @@ func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Co
 		id = j.request.ID
 	}
 	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err})
-	// What was not applied can still be handed back, after a while: what failed now
-	// would fail at once again. Where it was settled or lost this is refused, and
-	// right so.
-	if operation != "ack" && !errors.Is(err, transport.ErrLost) && j.delivery.Requeue(ctx, requeueMax) != nil {
-		_ = j.delivery.Nack(ctx)
+	if operation != "ack" && !errors.Is(err, transport.ErrLost) {
+		w.giveUp(j)
 	}
 	return err
+}
+
+// giveUp hands back what could not be settled in another way, after a while: what
+// failed now would fail at once again. Where the broker takes no copies that while
+// is spent here, in the slot. Where the message was settled or lost, this is refused,
+// and right so.
+func (w *Worker) giveUp(j *job) {
+	bounded := func(settle func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+		defer cancel()
+		return settle(ctx)
+	}
+	err := bounded(func(ctx context.Context) error { return j.delivery.Requeue(ctx, requeueMax) })
+	if err == nil || errors.Is(err, transport.ErrSettled) || errors.Is(err, transport.ErrLost) {
+		return
+	}
+	pause(w.fetchContext, requeueDelay(j.delivery.Attempt()))
+	_ = bounded(j.delivery.Nack)
 }
 
 // tell reports one of Celery's events.

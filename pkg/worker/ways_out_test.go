@@ -42,9 +42,11 @@ func (l *leaving) OnDeadLetter(context.Context, string, error)                { 
 func (h *harness) requireAtRest() {
 	h.t.Helper()
 	require.Zero(h.t, h.unsettled(), "a delivery is not settled")
-	h.worker.window.mu.Lock()
-	require.Empty(h.t, h.worker.window.running, "a claim is not given back")
-	h.worker.window.mu.Unlock()
+	if window := h.worker.window; window != nil {
+		window.mu.Lock()
+		defer window.mu.Unlock()
+		require.Empty(h.t, window.running, "a claim is not given back")
+	}
 	started, ended := map[*tasks.Request]int{}, map[*tasks.Request]int{}
 	for _, e := range seen[TaskStarted](h.recorder) {
 		started[e.Request]++
