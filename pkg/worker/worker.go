@@ -128,6 +128,9 @@ func (w *Worker) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	if w.hasEnded() {
+		return nil // both: whoever stops it once more may give it no time
+	}
 	w.Cancel()
 	patience := cancelGrace
 	if w.abandoned.Load() {
@@ -148,12 +151,22 @@ func (w *Worker) Stop(ctx context.Context) error {
 // cancelled with the cause ErrCancelled. A late task that ends because of it is
 // handed back; an early one is stored as RETRY, as Celery does. Call Stop too.
 func (w *Worker) Cancel() {
-	if !w.running.Load() {
+	if !w.running.Load() || w.hasEnded() {
 		return
 	}
 	w.observe(Stopping{Cancelled: true})
 	w.stopFetch(ErrCancelled)
 	w.cancelWork(ErrCancelled)
+}
+
+// hasEnded tells whether everything is over after Stop.
+func (w *Worker) hasEnded() bool {
+	select {
+	case <-w.finished:
+		return true
+	default:
+		return false
+	}
 }
 
 // drain ends the steps in their order, so that none hands work to one that is
