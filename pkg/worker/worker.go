@@ -132,10 +132,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	select {
-	case <-w.finished: // both: there is nothing left to cancel
-		return nil
-	default:
+	if w.hasEnded() {
+		return nil // both: whoever stops it once more may give it no time
 	}
 	w.Cancel()
 	patience := cancelGrace
@@ -157,17 +155,22 @@ func (w *Worker) Stop(ctx context.Context) error {
 // cancelled with the cause ErrCancelled. A late task that ends because of it is
 // handed back; an early one is stored as RETRY, as Celery does. Call Stop too.
 func (w *Worker) Cancel() {
-	if !w.running.Load() {
+	if !w.running.Load() || w.hasEnded() {
 		return
-	}
-	select {
-	case <-w.finished:
-		return // there is nothing to cancel, and no shutdown to tell of
-	default:
 	}
 	w.observe(Stopping{Cancelled: true})
 	w.stopFetch(ErrCancelled)
 	w.cancelWork(ErrCancelled)
+}
+
+// hasEnded tells whether everything is over after Stop.
+func (w *Worker) hasEnded() bool {
+	select {
+	case <-w.finished:
+		return true
+	default:
+		return false
+	}
 }
 
 // drain ends the steps in their order, so that none hands work to one that is

@@ -432,3 +432,19 @@ func TestFetchGoesOnAfterAFailure(t *testing.T) {
 		require.Equal(t, protocol.StateSuccess, h.only(id).Status)
 	})
 }
+
+// TestStopAfterTheEnd: who stops a stopped worker once more, without any patience, has
+// not cancelled anything.
+func TestStopAfterTheEnd(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.start()
+		require.NoError(t, h.worker.Stop(context.Background()))
+		expired, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 20 { // Stop would choose by chance
+			require.NoError(t, h.worker.Stop(expired))
+		}
+		h.worker.Cancel()
+		require.Equal(t, []Stopping{{}}, seen[Stopping](h.recorder))
+	})
+}

@@ -43,34 +43,47 @@ func (d *delivery) notesChannel() string {
 
 // NoteStart is transport.StartNoter's.
 func (d *delivery) NoteStart(ctx context.Context) (wasted int, err error) {
-	client, channel := d.consumer.transport.publisher, d.notesChannel()
-	known, err := client.Queues(ctx, channel)
-	if err != nil {
-		return 0, fmt.Errorf("kubemq: read the notes about a message of queue %q: %w", d.consumer.queue, err)
-	}
-	unsettled := 0
-	for _, q := range known {
-		unsettled = min(int(q.Depth), maxNotes)
-	}
+	channel := d.notesChannel()
 	// A server that counts puts a copy at the tail, which has no notes.
-	wasted = unsettled + attemptOf(d.message) - earlierAttempts(d.message) - 1
-	d.mu.Lock()
-	// What this consumer remembers is in the notes, too.
-	d.notes, d.earlier = unsettled, max(d.earlier, unsettled)
-	d.mu.Unlock()
-	err = d.consumer.transport.send(ctx, &pb.QueueMessage{
-		Channel: channel, Body: []byte(client.id),
+	counted := attemptOf(d.message) - earlierAttempts(d.message) - 1
+	note := &pb.QueueMessage{
+		Channel: channel, Body: []byte(d.consumer.transport.publisher.id),
 		Policy: &pb.QueueMessagePolicy{ExpirationSeconds: expirySeconds(notesExpiry)},
-	}, 0)
+	}
+	err = d.consumer.transport.send(ctx, note, 0)
 	if err == nil || errors.Is(err, transport.ErrUnconfirmed) { // it may be there
 		d.mu.Lock()
-		d.notes++
+		d.notes = 1
 		d.mu.Unlock()
 	}
 	if err != nil {
-		return wasted, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
+		return counted, fmt.Errorf("kubemq: note the start of a message of queue %q: %w", d.consumer.queue, err)
 	}
-	return wasted, nil
+	unsettled, err := d.consumer.transport.publisher.notesBefore(ctx, note)
+	if err != nil {
+		return counted, fmt.Errorf("kubemq: read the notes about a message of queue %q: %w", d.consumer.queue, err)
+	}
+	d.mu.Lock()
+	// What this consumer remembers is in the notes, too.
+	d.notes, d.earlier = unsettled+1, max(d.earlier, unsettled)
+	d.mu.Unlock()
+	return unsettled + counted, nil
+}
+
+// notesBefore is how many notes there are in the channel of one that was sent. Mostly
+// it is the oldest, and a peek for one message tells that at once, however many queues
+// the server has: to count takes longer with each of them (docs/protocol.md §16).
+func (c *Client) notesBefore(ctx context.Context, note *pb.QueueMessage) (int, error) {
+	oldest, err := c.Peek(ctx, note.Channel, 1, minGetWait)
+	if err != nil || len(oldest) == 1 && oldest[0].MessageID == note.MessageID {
+		return 0, err
+	}
+	known, err := c.Queues(ctx, note.Channel)
+	before := 0
+	for _, q := range known {
+		before = max(0, min(int(q.Depth), maxNotes)-1)
+	}
+	return before, err
 }
 
 // dropNotes removes the notes about a message that is gone, without waiting for it:
