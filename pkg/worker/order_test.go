@@ -67,7 +67,7 @@ func TestOrder(t *testing.T) {
 		},
 		"reject": {
 			returning(tasks.Reject("bad", false)),
-			[]string{"ack", "worker.TaskStarted", "store FAILURE", "worker.TaskFailed"},
+			[]string{"ack", "worker.TaskStarted", "store FAILURE", "worker.TaskFailed", "dead-letter dead rejected"},
 			[]string{"worker.TaskStarted", "store FAILURE", "worker.TaskFailed", "worker.TaskRejected", "dead-letter dead rejected"},
 		},
 	} {
