@@ -53,6 +53,15 @@ def sender(stack: Stack) -> Iterator[Sender]:
     broker.close()
 
 
+def test_an_id_that_is_published_again_gets_the_new_result(app: Celery, runs: Runs):
+    task_id = str(uuid4())
+    task = "interop.ack.early.acked"
+    with pytest.raises(ValueError, match="broken"):
+        app.send_task(task, [runs.path, "failure"], task_id=task_id).get(timeout=SOON)
+    app.send_task(task, [runs.path, "success"], task_id=task_id)
+    eventually(lambda: app.AsyncResult(task_id).state == "SUCCESS", SOON, "the second result")
+
+
 @pytest.mark.parametrize("name", ["interop.count", "interop.count_late"])
 def test_message_that_comes_three_times_runs_once(
     stack: Stack, sender: Sender, runs: Runs, name: str

@@ -68,19 +68,17 @@ func (w *Worker) prepare(j *job) {
 	// The caller's wish wins, then the task's setting, then the worker's.
 	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult)) && !inChord(m)
 	j.storeErrors = !j.ignoreResult || either(options.StoreErrorsEvenIfIgnored, w.options.StoreErrorsEvenIfIgnored)
-	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeRerun(j)
+	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeKnown()
 	j.arguments = tasks.Arguments{Kwargs: m.Kwargs}
 	j.arguments.Args, j.err = m.Positional() // an error is the task's failure, see run
 	j.request = w.newRequest(j)
 }
 
-// mayBeRerun tells whether a message that looks new may have run before: a worker
-// that died between storing a late task's result and its ack leaves no trace on the
-// message. Looking costs a second on servers that make a look wait; there the
-// chance is taken.
-func (w *Worker) mayBeRerun(j *job) bool {
-	return j.policy.Late && w.transport.Capabilities().MinWait == 0
-}
+// mayBeKnown tells whether a state may be stored for a message that looks new: a
+// worker that died between storing a late task's result and its ack leaves no trace on
+// the message, and a task may be published again under the id of one that has ended.
+// Looking costs a second on servers that make a look wait; there the chance is taken.
+func (w *Worker) mayBeKnown() bool { return w.transport.Capabilities().MinWait == 0 }
 
 func (w *Worker) newRequest(j *job) *tasks.Request {
 	m := j.message

@@ -202,9 +202,12 @@ func TestErrorsAreStoredEvenIfIgnored(t *testing.T) {
 	})
 }
 
+// TestTrackStartedAndFirst: on a broker that makes a look wait, a new message is
+// taken for the first under its id.
 func TestTrackStartedAndFirst(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.options.TrackStarted = true
+		h.broker.capabilities.MinWait = time.Second
 		h.handle("t", nothing)
 		h.start()
 		id := h.send(protocol.Message{Task: "t"})
@@ -216,6 +219,17 @@ func TestTrackStartedAndFirst(t *testing.T) {
 		require.False(t, h.backend.first[id+" SUCCESS"], "STARTED is stored before")
 		require.True(t, states[0].DateDone.IsZero())
 		require.False(t, states[1].DateDone.IsZero())
+	})
+}
+
+// TestAnIdMayBePublishedAgain: its old state must not hide the new one.
+func TestAnIdMayBePublishedAgain(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.handle("t", nothing)
+		h.start()
+		id := h.send(protocol.Message{Task: "t"})
+		synctest.Wait()
+		require.False(t, h.backend.first[id+" SUCCESS"], "an early task, too, looks for older states")
 	})
 }
 
