@@ -222,17 +222,6 @@ func TestTrackStartedAndFirst(t *testing.T) {
 	})
 }
 
-// TestAnIdMayBePublishedAgain: its old state must not hide the new one.
-func TestAnIdMayBePublishedAgain(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.handle("t", nothing)
-		h.start()
-		id := h.send(protocol.Message{Task: "t"})
-		synctest.Wait()
-		require.False(t, h.backend.first[id+" SUCCESS"], "an early task, too, looks for older states")
-	})
-}
-
 func TestResultExtended(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.options.ResultExtended = true
