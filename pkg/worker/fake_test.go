@@ -83,10 +83,13 @@ func (b *fakeBroker) operation(name string) error {
 }
 
 // put makes a message ready.
+// put puts a message into a queue: a copy, because whoever hands back the one it had
+// may still look at that while another worker has this one.
 func (b *fakeBroker) put(queue string, message *fakeMessage) {
+	again := *message
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ready[queue] = append(b.ready[queue], message)
+	b.ready[queue] = append(b.ready[queue], &again)
 	close(b.arrived)
 	b.arrived = make(chan struct{})
 }
