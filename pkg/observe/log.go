@@ -169,7 +169,11 @@ func (l *Log) operation(event worker.Event) {
 	case worker.LookFailed:
 		l.task(zapcore.WarnLevel, e.Request, "Task %s runs: the state of an earlier run can't be read: %v", nameOf(e.Request), e.Err)
 	case worker.SettleFailed:
-		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], it will be delivered again: %v", e.Operation, e.Queue, e.ID, e.Err),
+		what := "it will be delivered again"
+		if e.Acked {
+			what = "the broker has acked it, a copy is tried once more"
+		}
+		l.logger.Error(fmt.Sprintf("Couldn't %s message of %s[%s], %s: %v", e.Operation, e.Queue, e.ID, what, e.Err),
 			zap.String("queue", e.Queue), zap.String("id", e.ID))
 	case worker.StoreFailed:
 		l.logger.Error(fmt.Sprintf("Couldn't store %s of %s (given up: %t): %v", e.State, e.ID, e.GivenUp, e.Err),

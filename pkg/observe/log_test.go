@@ -82,6 +82,14 @@ func TestLines(t *testing.T) {
 			worker.AcksLateIgnored{Tasks: []string{"a", "b"}},
 			"WARNING/MainProcess] acks_late has no effect with broker_transport_options.auto_ack: the broker acks what it hands over. Tasks: a, b",
 		},
+		"not settled": {
+			worker.SettleFailed{Operation: "ack", Queue: "q", ID: "id", Err: errors.New("no")},
+			"ERROR/MainProcess] Couldn't ack message of q[id], it will be delivered again: no",
+		},
+		"acked and not settled": {
+			worker.SettleFailed{Operation: "dead-letter", Queue: "q", ID: "id", Err: errors.New("no"), Acked: true},
+			"ERROR/MainProcess] Couldn't dead-letter message of q[id], the broker has acked it, a copy is tried once more: no",
+		},
 		"ran twice": {
 			worker.TaskDuplicate{Request: request()},
 			"INFO/MainProcess] Task proj.add[id] was delivered twice; it has run",

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -248,4 +249,27 @@ func TestBrokerThatTakesNoCopies(t *testing.T) {
 		elapse(2 * time.Minute)
 		require.Len(t, h.broker.waiting("dead"), 1)
 	})
+}
+
+// TestAFailedDeadLetterTellsWhetherItComesAgain: an early task's message is acked.
+func TestAFailedDeadLetterTellsWhetherItComesAgain(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		inBubble(t, func(h *harness) {
+			h.options.AcksLate, h.options.DeadLetterQueue = late, "dead"
+			h.broker.fail = func(operation string) error {
+				if strings.HasPrefix(operation, "dead-letter") {
+					return errBoom
+				}
+				return nil
+			}
+			h.handle("t", returning(nil, tasks.Reject("never", false)))
+			h.start()
+			h.send(protocol.Message{Task: "t"})
+			synctest.Wait()
+			failed := seen[SettleFailed](h.recorder)
+			require.Len(t, failed, 1)
+			require.Equal(t, !late, failed[0].Acked, "late: %t", late)
+			h.heal()
+		})
+	}
 }

@@ -137,10 +137,12 @@ type (
 		Err     error
 	}
 	// SettleFailed means: the broker did not confirm a settlement; it will deliver the
-	// message again.
+	// message again. Where it was Acked before it won't: the worker tries to send a copy
+	// once more, and the message is gone if that fails, too.
 	SettleFailed struct {
 		Queue, ID, Operation string
 		Err                  error
+		Acked                bool
 	}
 	// StoreFailed means: a result could not be stored; GivenUp tells that it won't be
 	// tried again.

@@ -145,7 +145,8 @@ func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Co
 	if j.request != nil {
 		id = j.request.ID
 	}
-	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err})
+	acked := w.options.AutoAck || !j.policy.Late && !j.started.IsZero()
+	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err, Acked: acked})
 	if operation != "ack" && !errors.Is(err, transport.ErrLost) {
 		w.giveUp(j)
 	}
