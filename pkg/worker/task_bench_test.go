@@ -29,7 +29,7 @@ func BenchmarkTask(b *testing.B) {
 			change(&options)
 			w, err := New(options, registry, newFakeBroker(&journal{}), noBackend{})
 			require.NoError(b, err)
-			w.fetchContext, w.workContext = context.Background(), context.Background()
+			w.fetchContext, w.workContext, w.settleContext = context.Background(), context.Background(), context.Background()
 			bodies := make([][]byte, 1024)
 			for i := range bodies {
 				bodies[i] = encode(b, &protocol.Message{Task: "nothing", Args: []any{int64(i)}})
