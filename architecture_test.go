@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
 	"bench":                {"pkg/broker"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
-	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker"},
+	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker", "pkg/transport"},
 }
 
 // onlyIn are imports that one package keeps to itself.
