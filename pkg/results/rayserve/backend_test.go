@@ -161,7 +161,7 @@ func TestKeptUntilTheBrokerIsBack(t *testing.T) {
 		}
 		require.Equal(t, 3, b.Counts().Kept)
 		require.Contains(t, hooks.all(), "kept SUCCESS: the broker is away")
-		require.NoError(t, pause(t.Context(), 10 * time.Minute))
+		require.NoError(t, pause(t.Context(), 10*time.Minute))
 		tries := len(inner.tries())
 		require.Less(t, tries, 60, "not at full speed")
 
