@@ -11,13 +11,17 @@ import (
 
 // callReceivedHooks calls the hooks for a task that is going to run.
 func (w *Worker) callReceivedHooks(j *job) {
-	w.reportHooks(j.request, w.registry.Hooks().Received(w.hookContext(j.request), j.request))
+	if hooks := w.registry.Hooks(); !hooks.None() {
+		w.reportHooks(j.request, hooks.Received(w.hookContext(j.request), j.request))
+	}
 }
 
 // callPrerunHooks calls the hooks for a handler that is about to be called.
 func (w *Worker) callPrerunHooks(j *job) {
 	j.prerun = true
-	w.reportHooks(j.request, w.registry.Hooks().Prerun(w.hookContext(j.request), j.request))
+	if hooks := w.registry.Hooks(); !hooks.None() {
+		w.reportHooks(j.request, hooks.Prerun(w.hookContext(j.request), j.request))
+	}
 }
 
 // callHooks calls the hooks for the end of a task: those that go with the events
@@ -27,6 +31,9 @@ func (w *Worker) callHooks(j *job, decision acks.Decision) {
 		return // the run that stored it called them, as in Celery
 	}
 	hooks := j.task.Hooks().Then(w.registry.Hooks())
+	if hooks.None() {
+		return
+	}
 	ctx := w.hookContext(j.request)
 	for _, event := range decision.Events {
 		w.reportHooks(j.request, callEventHooks(ctx, hooks, j, event))
@@ -48,7 +55,7 @@ func callEventHooks(ctx context.Context, hooks tasks.Hooks, j *job, event acks.E
 	case acks.Failed:
 		return hooks.Failure(ctx, j.request, j.err)
 	case acks.Retried:
-		return hooks.Retry(ctx, j.request, j.retry)
+		return hooks.Retry(ctx, j.request, retryOf(j))
 	case acks.RevokedEvent:
 		return hooks.Revoked(ctx, j.request, j.outcome == acks.Expired)
 	case acks.RejectedForGood, acks.RejectedRequeue:
@@ -79,6 +86,9 @@ func stateOf(outcome acks.Outcome, decision acks.Decision) string {
 	if slices.Contains(decision.Events, acks.Failed) {
 		return string(protocol.StateFailure)
 	}
+	if slices.Contains(decision.Events, acks.Retried) {
+		return string(protocol.StateRetry)
+	}
 	return "REJECTED" // handed back
 }
 
@@ -94,11 +104,10 @@ func (w *Worker) callUnprocessableHooks(queue, reason string, err error) {
 
 // hookContext outlives the worker's own: hooks are called while it stops.
 func (w *Worker) hookContext(request *tasks.Request) context.Context {
-	ctx := context.WithoutCancel(w.workContext)
 	if request == nil {
-		return ctx
+		return w.settleContext
 	}
-	return tasks.WithRequest(ctx, request)
+	return tasks.WithRequest(w.settleContext, request)
 }
 
 func (w *Worker) reportHooks(request *tasks.Request, panicked error) {

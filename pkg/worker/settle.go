@@ -92,6 +92,8 @@ func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
 		w.handBack(j)
 	case acks.Republish:
 		w.republish(j)
+	case acks.Nack:
+		w.redeliver(j)
 	}
 }
 
@@ -116,11 +118,35 @@ func (w *Worker) requeue(j *job) {
 	w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
 }
 
+// redeliverAtOnce is how many deliveries of a message without a limit follow each other
+// at once. From then on they are requeued: a message that always fails would keep the
+// worker and the broker busy with itself.
+const redeliverAtOnce = 10
+
+// redeliver hands back the message of a task that failed: after the wait that the
+// handler asked for, or at once.
+func (w *Worker) redeliver(j *job) {
+	wait := time.Duration(0)
+	if j.retry != nil {
+		wait = time.Until(retryTime(j.retry, time.Now()))
+	}
+	limit, _ := w.limit(j)
+	switch {
+	case wait > 0:
+		w.noteError(j)
+		w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, wait) })
+	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce:
+		w.requeue(j)
+	default:
+		w.settleBest(j, "nack", j.delivery.Nack)
+	}
+}
+
 // republish is for a message that is acked already but wanted again: nobody delivers
 // it again if that fails.
 func (w *Worker) republish(j *job) {
 	w.noteError(j)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 	defer cancel()
 	if err := j.delivery.Requeue(ctx, requeueDelay(j.delivery.Attempt())); err != nil {
 		w.observe(PublishFailed{ID: j.request.ID, Queue: j.delivery.Queue(), Err: err, GivenUp: true})
@@ -135,7 +161,7 @@ func (w *Worker) settleBest(j *job, operation string, settle func(context.Contex
 
 // settleDelivery runs one settlement and reports a failure.
 func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 	defer cancel()
 	err := settle(ctx)
 	if err == nil {
@@ -159,7 +185,7 @@ func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Co
 // and right so.
 func (w *Worker) giveUp(j *job) {
 	bounded := func(settle func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+		ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 		defer cancel()
 		return settle(ctx)
 	}
