@@ -51,7 +51,8 @@ func NewClient(config Config) (*Client, error) {
 	return c, nil
 }
 
-// Start returns once the broker has answered; it tries until ctx ends.
+// Start returns once the broker has answered; it tries until ctx ends. Stop belongs to a
+// Start that failed, too.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.transport.Start(ctx); err != nil {
 		return fmt.Errorf("rayserve: start: %w", err)
