@@ -120,7 +120,7 @@ func TestMalformedResults(t *testing.T) {
 func TestQueryAndResponse(t *testing.T) {
 	body, err := rayserve.EncodeQuery(rayserve.Query{Name: "f", Args: []any{1}, Kwargs: map[string]any{"k": nil}})
 	require.NoError(t, err)
-	require.Equal(t, `{"task_name": "f", "args": [1], "kwargs": {"k": null}}`, string(body))
+	require.Equal(t, `{"task_name": "f", "args": [1], "kwargs": {"k": null}}`, string(body)) //nolint:testifylint // byte for byte
 	query, err := rayserve.DecodeQuery(body, protocol.DefaultLimits())
 	require.NoError(t, err)
 	require.Equal(t, &rayserve.Query{Name: "f", Args: []any{int64(1)}, Kwargs: map[string]any{"k": nil}}, query)
@@ -181,6 +181,7 @@ func TestProgress(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	require.Equal(t, protocol.StateRevoked, rayserve.StatusCancelled.State())
 	require.Equal(t, rayserve.StatusCancelled, rayserve.StatusOf(protocol.StateRevoked))
+	require.Equal(t, rayserve.StatusStarted, rayserve.StatusOf(protocol.StateRetry))
 	for status, ended := range map[rayserve.Status]bool{
 		rayserve.StatusPending: false, rayserve.StatusStarted: false,
 		rayserve.StatusSuccess: true, rayserve.StatusFailure: true, rayserve.StatusCancelled: true,
