@@ -45,7 +45,7 @@ func TestInference(t *testing.T) {
 			"retry":    `{"status": "FAILURE", "result": null, "error": "Exception: later"}`,
 			"ignore":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
 			"reject":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
-			"nobody":   `{"status": "FAILURE", "result": null, "error": "Unknown task handler: nobody"}`,
+			"nobody":   `{"status": "FAILURE", "result": null, "error": "NotRegistered: no task \"nobody\" is registered with the worker"}`,
 		} {
 			answer, answered := h.ask(time.Second, name, int64(21))
 			require.True(t, answered, name)

@@ -136,7 +136,9 @@ func (rayServe) record(j *job, m *protocol.Meta) {
 
 func (rayServe) unregistered(err *protocol.UnknownTaskError) protocol.Meta {
 	m := meta(err.ID, protocol.StateFailure)
-	m.Extra = map[string]any{rayserve.ExtraError: "Unknown task handler: " + err.Task}
+	m.Result = protocol.Exception{
+		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", err.Task)},
+	}
 	return m
 }
 

@@ -261,7 +261,7 @@ func TestRayServeUnknownTask(t *testing.T) {
 			h.start()
 			lines := h.journaled()
 			require.Equal(t, []string{"store FAILURE", "dead-letter odd unregistered"}, lines[len(lines)-2:])
-			require.Contains(t, h.record("id-1"), `"error": "Unknown task handler: `+name+`"`)
+			require.Contains(t, h.record("id-1"), `"error": "NotRegistered: no task \"`+name+`\" is registered with the worker"`)
 			require.Equal(t, "odd", seen[TaskUnknown](h.recorder)[0].KeptIn)
 		})
 	}
