@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"pkg/tasks/onceresult": {"pkg/tasks", "pkg/protocol", "pkg/results"},
 	"pkg/tasks/gocelery":   {"pkg/tasks", "pkg/protocol", "pkg/transport", "pkg/results"},
 	"pkg/results":          {"pkg/protocol", "pkg/transport"},
+	"pkg/rayserve":         {"pkg/protocol", "pkg/results", "pkg/transport"},
 	"pkg/canvas":           {"pkg/protocol", "pkg/tasks", "pkg/results", "pkg/transport"},
 	"pkg/remote":           {"pkg/protocol", "pkg/transport"},
 	"pkg/worker":           {"pkg/protocol", "pkg/transport", "pkg/acks", "pkg/tasks", "pkg/results", "pkg/canvas", "pkg/remote"},

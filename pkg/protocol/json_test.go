@@ -227,3 +227,14 @@ func TestYAMLBombs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"a": int64(2), "b": []any{int64(1), int64(2)}}, list(t, v)[3])
 }
+
+func TestPlainJSONHasNoTypes(t *testing.T) {
+	const text = `{"a": {"__type__": "bytes", "__value__": "x"}, "b": {"__type__": "no such", "__value__": NaN}, "n": 12345678901234567890}`
+	_, err := DecodeJSON([]byte(text), DefaultLimits())
+	require.ErrorContains(t, err, "no such")
+	v, err := DecodePlainJSON([]byte(text), DefaultLimits())
+	require.NoError(t, err)
+	again, err := EncodeJSON(v)
+	require.NoError(t, err)
+	require.Equal(t, text, string(again)) //nolint:testifylint // byte for byte, and NaN is not JSON for it
+}

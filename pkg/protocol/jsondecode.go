@@ -26,7 +26,16 @@ const maxIntDigits = 4300
 // Every error is a *DecodeError; it wraps a *LimitError where the document is
 // deeper or has more values than limits allow.
 func DecodeJSON(data []byte, limits Limits) (any, error) {
-	d := jsonDecoder{data: data, budget: budget{limits: limits}}
+	return decodeJSON(jsonDecoder{data: data, budget: budget{limits: limits}})
+}
+
+// DecodePlainJSON is DecodeJSON for documents that kombu has not written: an object
+// with a __type__ is one like any other.
+func DecodePlainJSON(data []byte, limits Limits) (any, error) {
+	return decodeJSON(jsonDecoder{data: data, budget: budget{limits: limits}, plain: true})
+}
+
+func decodeJSON(d jsonDecoder) (any, error) {
 	v, err := d.document()
 	if err != nil {
 		return nil, &DecodeError{What: "json", Err: err}
@@ -38,6 +47,8 @@ type jsonDecoder struct {
 	budget
 	data []byte
 	pos  int
+	// plain leaves objects as they are that stand for kombu's types.
+	plain bool
 }
 
 func (d *jsonDecoder) document() (any, error) {
@@ -160,6 +171,9 @@ func (d *jsonDecoder) object() (any, error) {
 			return nil, err
 		}
 		if d.space(); d.skip('}') {
+			if d.plain {
+				return m, nil
+			}
 			return decodeTyped(m)
 		}
 		if !d.skip(',') {

@@ -1,6 +1,7 @@
-// Package kubemq stores results in a KubeMQ broker, in the form of kubemq-celery:
-// one queue for each task, "celery-result-<task id>", whose message is the result.
-// Readers peek, so a result stays for every reader until it expires.
+// Package kubemq stores results in a KubeMQ broker, in the form of kubemq-celery
+// unless another Form is given: one queue for each task, "celery-result-<task id>",
+// whose message is the result. Readers peek, so a result stays for every reader until
+// it expires.
 //
 // A queue can't replace a message. A state that follows another is sent first, and
 // the older messages are removed then, so that a reader who peeks at the queue
@@ -11,11 +12,8 @@ package kubemq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +51,8 @@ type Config struct {
 	// MaxExpires is the longest expiry; 0 means DefaultMaxExpires. It is lowered
 	// when the server refuses one.
 	MaxExpires time.Duration
+	// Form is how states are written, read and kept; nil means kubemq-celery's.
+	Form Form
 }
 
 // Backend is a results.Backend over one connection to a broker.
@@ -60,6 +60,7 @@ type Backend struct {
 	client  *kubemq.Client
 	hooks   transport.Hooks
 	prefix  string
+	form    Form
 	longest atomic.Int64 // time.Duration
 }
 
@@ -79,11 +80,14 @@ func New(config Config) (*Backend, error) {
 	if name, err := kubemq.ChannelName(config.Prefix + "x"); err != nil || name != config.Prefix+"x" {
 		return nil, fmt.Errorf("results: kubemq: prefix %q can't begin a channel name", config.Prefix)
 	}
+	if config.Form == nil {
+		config.Form = celery{}
+	}
 	client, err := kubemq.NewClient(config.Connection)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{client: client, hooks: config.Connection.Hooks, prefix: config.Prefix}
+	b := &Backend{client: client, hooks: config.Connection.Hooks, prefix: config.Prefix, form: config.Form}
 	b.longest.Store(int64(config.MaxExpires))
 	return b, nil
 }
@@ -107,7 +111,7 @@ func (b *Backend) Start(ctx context.Context) error {
 func (b *Backend) Stop() error { return b.client.Close() }
 
 // Store sends the state and removes the older ones. A task that has SUCCESS keeps
-// it, and the new state is removed instead. The error wraps
+// it, and the new state is removed instead (Form.Keeps). The error wraps
 // transport.ErrUnconfirmed when it is not known whether the state is stored;
 // storing it again is safe.
 func (b *Backend) Store(ctx context.Context, meta protocol.Meta, options results.StoreOptions) error {
@@ -153,37 +157,19 @@ func (b *Backend) channel(taskID string) (string, error) {
 	return name, nil
 }
 
-// message is the form of kubemq-celery.
+// message is a state in the backend's form, without an expiry.
 func (b *Backend) message(meta protocol.Meta) (*pb.QueueMessage, error) {
 	channel, err := b.channel(meta.TaskID)
 	if err != nil {
 		return nil, err
 	}
-	if meta.GroupID == "" {
-		// kubemq-celery always writes the key.
-		meta.Extra = maps.Clone(meta.Extra)
-		if meta.Extra == nil {
-			meta.Extra = make(map[string]any, 1)
-		}
-		meta.Extra["group_id"] = nil
-	}
-	body, _, _, err := protocol.EncodeMeta("json", meta)
+	body, metadata, err := b.form.Encode(meta)
 	if err != nil {
 		return nil, fmt.Errorf("results: encode the result of task %q: %w", meta.TaskID, err)
 	}
-	label, err := json.Marshal(label{TaskID: meta.TaskID, Status: string(meta.Status)})
-	if err != nil {
-		return nil, fmt.Errorf("results: encode the label of task %q: %w", meta.TaskID, err)
-	}
 	return &pb.QueueMessage{
-		Channel: channel, Body: body, Metadata: string(label), Policy: &pb.QueueMessagePolicy{},
+		Channel: channel, Body: body, Metadata: metadata, Policy: &pb.QueueMessagePolicy{},
 	}, nil
-}
-
-// label is what stands beside a result.
-type label struct {
-	TaskID string `json:"task_id"`
-	Status string `json:"status"`
 }
 
 // send sends message with an expiry that the server takes: KubeMQ can't keep a
@@ -219,21 +205,4 @@ func (b *Backend) learn(refused time.Duration) {
 		b.hooks.Note(fmt.Sprintf("kubemq: the broker refuses results that expire after %s; the longest is now taken to be %s",
 			refused, lower.Truncate(time.Second)))
 	}
-}
-
-// status is the state of a message of the task, "" if it is not one. The label is
-// enough where there is one.
-func status(message *pb.QueueMessage, taskID string) protocol.State {
-	var beside label
-	if strings.HasPrefix(message.Metadata, "{") && json.Unmarshal([]byte(message.Metadata), &beside) == nil && beside.Status != "" {
-		if beside.TaskID != taskID {
-			return ""
-		}
-		return protocol.State(beside.Status)
-	}
-	meta, err := protocol.DecodeMeta(message.Body)
-	if err != nil || meta.TaskID != taskID {
-		return ""
-	}
-	return meta.Status
 }

@@ -107,7 +107,7 @@ func TestStateReplacesOlderOnes(t *testing.T) {
 		store(t, b, meta("a", state), results.StoreOptions{First: i == 0})
 		messages := stored(t, b, "a")
 		require.Len(t, messages, 1)
-		require.Equal(t, state, status(messages[0], "a"))
+		require.Equal(t, state, status(celery{}, messages[0], "a"))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestLeftovers(t *testing.T) {
 	store(t, b, meta("a", protocol.StateRetry), results.StoreOptions{})
 	messages := stored(t, b, "a")
 	require.Len(t, messages, 1)
-	require.Equal(t, protocol.StateRetry, status(messages[0], "a"))
+	require.Equal(t, protocol.StateRetry, status(celery{}, messages[0], "a"))
 }
 
 func TestSuccessIsNeverReplaced(t *testing.T) {
@@ -163,7 +163,7 @@ func neverGoesBackwards(t *testing.T, address string) {
 			if err != nil || len(messages) == 0 {
 				return "", fmt.Errorf("nothing is there: %w", err)
 			}
-			return status(messages[0], id), nil
+			return status(celery{}, messages[0], id), nil
 		},
 		"fetch": func(reader *Backend) (protocol.State, error) {
 			got, err := reader.Fetch(t.Context(), id)
@@ -218,7 +218,7 @@ func TestWritersAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.StateSuccess, got.Status)
 	for _, message := range stored(t, b, "a") {
-		require.Equal(t, protocol.StateSuccess, status(message, "a"))
+		require.Equal(t, protocol.StateSuccess, status(celery{}, message, "a"))
 	}
 }
 
@@ -360,13 +360,13 @@ func FuzzNewest(f *testing.F) {
 	f.Add([]byte(`[`), `{"status":7}`)
 	f.Fuzz(func(t *testing.T, body []byte, beside string) {
 		message := &pb.QueueMessage{Body: body, Metadata: beside}
-		got, err := newest([]*pb.QueueMessage{message}, "a")
+		got, err := newest(celery{}, []*pb.QueueMessage{message}, "a")
 		if err == nil {
 			require.Equal(t, "a", got.TaskID)
 			require.NotEmpty(t, got.Status)
 		}
 		if json.Valid([]byte(beside)) {
-			_ = status(message, "a")
+			_ = status(celery{}, message, "a")
 		}
 	})
 }

@@ -28,7 +28,7 @@ const (
 	statesLooks = 10
 )
 
-// Fetch reads the newest state of a task, or the first SUCCESS if there is one;
+// Fetch reads the newest state of a task, or the first that is kept (SUCCESS);
 // results.ErrNotFound when there is none.
 func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, error) {
 	channel, err := b.channel(taskID)
@@ -39,7 +39,7 @@ func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, erro
 	if err != nil {
 		return protocol.Meta{}, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
 	}
-	return newest(messages, taskID)
+	return newest(b.form, messages, taskID)
 }
 
 // states are the oldest messages of a task's queue, at most so many, in the order in
@@ -113,22 +113,22 @@ func (b *Backend) peek(ctx context.Context, channel, taskID string, most int) (p
 	if err != nil {
 		return protocol.Meta{}, 0, fmt.Errorf("results: read the result of task %q: %w", taskID, err)
 	}
-	meta, err := newest(messages, taskID)
+	meta, err := newest(b.form, messages, taskID)
 	return meta, len(messages), err
 }
 
-// newest is the last state of a task, or its first SUCCESS. Messages of another
+// newest is the last state of a task, or the first that is kept. Messages of another
 // task, whose id gives the same queue name, don't count.
-func newest(messages []*pb.QueueMessage, taskID string) (protocol.Meta, error) {
+func newest(form Form, messages []*pb.QueueMessage, taskID string) (protocol.Meta, error) {
 	var last protocol.Meta
 	failure := fmt.Errorf("results: task %q: %w", taskID, results.ErrNotFound)
 	for _, message := range messages {
-		meta, err := protocol.DecodeMeta(message.Body)
+		meta, err := form.Decode(message.Body)
 		switch {
 		case err != nil:
 			failure = fmt.Errorf("results: read the result of task %q: %w", taskID, err)
 		case meta.TaskID != taskID:
-		case meta.Status == protocol.StateSuccess:
+		case form.Keeps(meta.Status):
 			return meta, nil
 		default:
 			last = meta

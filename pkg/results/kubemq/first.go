@@ -53,7 +53,7 @@ func (b *Backend) first(ctx context.Context, channel, taskID string) (protocol.M
 			complete = !told || waiting <= int64(len(messages)) || len(messages) == maxPeek
 		}
 		if alone || complete {
-			return newest(messages, taskID)
+			return newest(b.form, messages, taskID)
 		}
 		if err := pause(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
 			return protocol.Meta{}, err

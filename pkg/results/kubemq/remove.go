@@ -9,7 +9,6 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 
-	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -30,7 +29,7 @@ const (
 // errBusy: what is before our message can't be taken.
 var errBusy = errors.New("results: the queue changes all the time")
 
-// removeOlder removes what was stored before ours, or ours where SUCCESS was
+// removeOlder removes what was stored before ours, or ours where a state that stays was
 // stored before. Apart from that, the newest message is never taken from the queue
 // on the way, so that readers always find one.
 func (b *Backend) removeOlder(ctx context.Context, ours *pb.QueueMessage, taskID string) error {
@@ -43,11 +42,11 @@ func (b *Backend) removeOlder(ctx context.Context, ours *pb.QueueMessage, taskID
 		case found && len(older) == 0:
 			return nil
 		case found:
-			err = b.client.Remove(ctx, ours.Channel, takeAndRemove(older, ours.MessageID, taskID))
+			err = b.client.Remove(ctx, ours.Channel, takeAndRemove(b.form, older, ours.MessageID, taskID))
 			if !errors.Is(err, kubemq.ErrNotTaken) {
 				return err
 			}
-		case superseded(older, ours, taskID):
+		case superseded(b.form, older, ours, taskID):
 			return nil
 		case len(older) == 0:
 			// Somebody has it in their hands, or it was forgotten or has expired.
@@ -66,30 +65,30 @@ func (b *Backend) removeOlder(ctx context.Context, ours *pb.QueueMessage, taskID
 
 // takeAndRemove says which messages to take from the head of the queue and which
 // of them to remove.
-func takeAndRemove(older []*pb.QueueMessage, ours, taskID string) []kubemq.Taking {
+func takeAndRemove(form Form, older []*pb.QueueMessage, ours, taskID string) []kubemq.Taking {
 	takings := make([]kubemq.Taking, 0, len(older)+1)
-	success := firstSuccess(older, taskID)
+	kept := firstKept(form, older, taskID)
 	for i, message := range older {
-		takings = append(takings, kubemq.Taking{MessageID: message.MessageID, Remove: i != success})
+		takings = append(takings, kubemq.Taking{MessageID: message.MessageID, Remove: i != kept})
 	}
-	if success >= 0 {
+	if kept >= 0 {
 		takings = append(takings, kubemq.Taking{MessageID: ours, Remove: true})
 	}
 	return takings
 }
 
 // superseded tells whether another writer has removed ours, seeing what is left:
-// it keeps SUCCESS, or what it sent itself later.
-func superseded(left []*pb.QueueMessage, ours *pb.QueueMessage, taskID string) bool {
-	return firstSuccess(left, taskID) >= 0 || slices.ContainsFunc(left, func(m *pb.QueueMessage) bool {
+// it keeps what stays, or what it sent itself later.
+func superseded(form Form, left []*pb.QueueMessage, ours *pb.QueueMessage, taskID string) bool {
+	return firstKept(form, left, taskID) >= 0 || slices.ContainsFunc(left, func(m *pb.QueueMessage) bool {
 		return m.Attributes.GetTimestamp() > ours.Attributes.GetTimestamp()
 	})
 }
 
-// firstSuccess is the place of the first SUCCESS of the task, -1 if there is none.
-func firstSuccess(messages []*pb.QueueMessage, taskID string) int {
+// firstKept is the place of the first state of the task that stays, -1 if there is none.
+func firstKept(form Form, messages []*pb.QueueMessage, taskID string) int {
 	return slices.IndexFunc(messages, func(m *pb.QueueMessage) bool {
-		return status(m, taskID) == protocol.StateSuccess
+		return form.Keeps(status(form, m, taskID))
 	})
 }
 
