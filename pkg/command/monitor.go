@@ -71,10 +71,13 @@ func rolesOf(w config.Worker) map[string]string {
 	if w.DeadLetterQueue != "" {
 		roles[w.DeadLetterQueue] = observe.RoleDeadLetters
 	}
-	for _, queue := range w.Queues {
+	for _, queue := range w.CeleryQueues() {
 		if aside := strings.ReplaceAll(w.UnprocessableQueue, "%s", queue); aside != "" {
 			roles[aside] = observe.RoleUnprocessable
 		}
+	}
+	addRayServeRoles(roles, w.RayServe)
+	for _, queue := range w.Queues {
 		roles[queue] = observe.RoleTasks
 	}
 	return roles

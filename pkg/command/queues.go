@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -217,7 +218,7 @@ func (q *queueTool) peek(ctx context.Context, client *kubemq.Client, channel str
 			Metadata:   m.Metadata, Tags: m.Tags, Body: m.Body,
 		}
 		peeked[i] = one
-		task, id := taskOf(m.Metadata)
+		task, id := taskOf(m)
 		rows[i] = []any{one.Sequence, one.Queued.Format(time.RFC3339), one.Deliveries, len(one.Body), printable(task), printable(id)}
 	}
 	if q.json {
@@ -226,17 +227,18 @@ func (q *queueTool) peek(ctx context.Context, client *kubemq.Client, channel str
 	return q.printTable("SEQUENCE\tQUEUED\tDELIVERIES\tBYTES\tTASK\tID", rows)
 }
 
-// taskOf reads the task's name and id from a message's headers; a message without
-// Celery's headers has none.
-func taskOf(metadata string) (task, id string) {
+// taskOf reads the task's name and id from a message's headers, or from the body of a
+// Ray Serve task; another message without Celery's headers has none.
+func taskOf(m *kubemq.QueueMessage) (task, id string) {
 	var headers struct {
 		Task string `json:"task"`
 		ID   string `json:"id"`
 	}
-	if json.Unmarshal([]byte(metadata), &headers) != nil {
-		return "-", "-"
+	if json.Unmarshal([]byte(m.Metadata), &headers) == nil {
+		return headers.Task, headers.ID
 	}
-	return headers.Task, headers.ID
+	task, id = identifyRayServe(m.Body, letterLimits())
+	return cmp.Or(task, "-"), cmp.Or(id, "-")
 }
 
 func (q *queueTool) purge(ctx context.Context, client *kubemq.Client, channel string) error {

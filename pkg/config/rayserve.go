@@ -20,10 +20,10 @@ type RayServeQueue struct {
 	UnprocessableTaskQueue string
 	// ResultChannelPrefix begins the names of the queues that hold the results, never
 	// empty. ResultExpiry is how long they can be read, in whole seconds up to a day;
-	// 0 = as long as the broker keeps them.
+	// 0 = as long as may be: a day.
 	ResultChannelPrefix string
 	ResultExpiry        time.Duration
-	// MaxResultSize is the longest result that is stored, in bytes.
+	// MaxResultSize is the longest record of a result, in bytes, at least 8192.
 	MaxResultSize int
 }
 
@@ -35,7 +35,7 @@ func rayServeFields() []Setting {
 		{Name: "unprocessable_task_queue", Kind: Text, Default: `""`},
 		{Name: "result_channel_prefix", Kind: Text, Default: "rayserve-result-"},
 		{Name: "result_expiry", Kind: Seconds, Range: between(0, 86_400), Default: "3600"},
-		{Name: "max_result_size", Kind: Int, Range: between(1024, maxSize), Default: "4194304"},
+		{Name: "max_result_size", Kind: Int, Range: between(8192, maxSize), Default: "4194304"},
 	}
 }
 

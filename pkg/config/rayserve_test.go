@@ -88,7 +88,7 @@ func TestMistakesInQueues(t *testing.T) {
 		"queues: [{name: r, protocol: rayserve, max_retries: 5000}]":                 "1: queues.r.max_retries: 5000 is not allowed: at most 1024",
 		"queues: [{name: r, protocol: rayserve, result_expiry: 2d}]":                 `1: queues.r.result_expiry: "2d" is not allowed: at most 86400`,
 		"queues: [{name: r, protocol: rayserve, result_expiry: 500ms}]":              "1: queues.r.result_expiry: 500ms is not allowed: whole seconds",
-		"queues: [{name: r, protocol: rayserve, max_result_size: 10}]":               "1: queues.r.max_result_size: 10 is not allowed: at least 1024",
+		"queues: [{name: r, protocol: rayserve, max_result_size: 10}]":               "1: queues.r.max_result_size: 10 is not allowed: at least 8192",
 		"queues: [{name: r, protocol: rayserve, result_channel_prefix: ''}]":         `1: queues.r.result_channel_prefix: "" is not allowed: results need queues of their own`,
 		"queues: [{name: r, protocol: rayserve, failed_task_queue: r}]":              `1: queues.r.failed_task_queue: "r" is consumed by this worker: what is put aside would come back to it`,
 		"queues: [x, {name: r, protocol: rayserve, unprocessable_task_queue: x}]":    `1: queues.r.unprocessable_task_queue: "x" is consumed by this worker: what is put aside would come back to it`,

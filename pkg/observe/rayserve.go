@@ -72,9 +72,9 @@ func (r *RayServe) Observe(event worker.Event) {
 	case worker.TaskStarted:
 		r.of(e.Request.Queue, func(q *rayServeQueue) { q.running[e.Request] = time.Now() })
 	case worker.TaskSucceeded:
-		r.of(e.Request.Queue, func(q *rayServeQueue) { q.succeeded++; q.ran(e.Runtime) })
+		r.of(e.Request.Queue, func(q *rayServeQueue) { q.succeeded++; q.ran(e.Request, e.Runtime) })
 	case worker.TaskFailed:
-		r.of(e.Request.Queue, func(q *rayServeQueue) { q.failed++; q.ran(e.Runtime) })
+		r.of(e.Request.Queue, func(q *rayServeQueue) { q.failed++; q.ran(e.Request, e.Runtime) })
 	case worker.TaskUnknown:
 		r.of(e.Queue, func(q *rayServeQueue) { q.unknown(e) })
 	case worker.TaskRetried:
@@ -82,6 +82,8 @@ func (r *RayServe) Observe(event worker.Event) {
 	case worker.TaskRejected:
 		r.broken(e.Request)
 	case worker.TaskIgnored:
+		r.broken(e.Request)
+	case worker.TaskRevoked:
 		r.broken(e.Request)
 	case worker.TaskCancelled:
 		r.broken(e.Request)
@@ -107,8 +109,8 @@ func (r *RayServe) of(queue string, change func(*rayServeQueue)) {
 // to be known of it.
 func (r *RayServe) broken(request *tasks.Request) {
 	r.of(request.Queue, func(q *rayServeQueue) {
-		if started, ran := q.running[request]; ran {
-			q.ran(time.Since(started))
+		if started := q.running[request]; !started.IsZero() {
+			q.ran(request, time.Since(started))
 		}
 	})
 }
@@ -116,7 +118,8 @@ func (r *RayServe) broken(request *tasks.Request) {
 // rayServeQueue is what was observed of a queue.
 type rayServeQueue struct {
 	mu sync.Mutex
-	// running are the tasks whose handlers were called, with the time of that.
+	// running are the tasks whose handlers were called, with the time of that; zero
+	// when their time is measured.
 	running           map[*tasks.Request]time.Time
 	succeeded, failed int64
 	// runs is how many handlers ended; the others are their times.
@@ -127,10 +130,15 @@ type rayServeQueue struct {
 	polled time.Time
 }
 
-// ran measures a handler that was called: a task that ended without has no runtime.
-func (q *rayServeQueue) ran(runtime time.Duration) {
-	if runtime <= 0 {
+// ran measures a handler that was called, once: a task that is rejected for good has
+// failed too. A task that ended without a handler has no runtime.
+func (q *rayServeQueue) ran(request *tasks.Request, runtime time.Duration) {
+	started, running := q.running[request]
+	if runtime <= 0 || running && started.IsZero() {
 		return
+	}
+	if running {
+		q.running[request] = time.Time{}
 	}
 	if q.runs == 0 || runtime < q.shortest {
 		q.shortest = runtime

@@ -113,6 +113,7 @@ func TestRayServeMeasuresEveryHandlerThatRan(t *testing.T) {
 			"retried":            {func(q *tasks.Request) worker.Event { return worker.TaskRetried{Request: q} }, 1},
 			"rejected":           {func(q *tasks.Request) worker.Event { return worker.TaskRejected{Request: q} }, 1},
 			"ignored":            {func(q *tasks.Request) worker.Event { return worker.TaskIgnored{Request: q} }, 1},
+			"revoked":            {func(q *tasks.Request) worker.Event { return worker.TaskRevoked{Request: q} }, 1},
 			"cancelled":          {func(q *tasks.Request) worker.Event { return worker.TaskCancelled{Request: q} }, 1},
 			"known from earlier": {func(q *tasks.Request) worker.Event { return worker.TaskSucceeded{Request: q} }, 0},
 		} {
@@ -123,6 +124,14 @@ func TestRayServeMeasuresEveryHandlerThatRan(t *testing.T) {
 			require.Zero(t, r.document(t.Context()).Completed.Failure, name)
 		}
 		r, _, _ := newTestRayServe()
+		runTask(r, "text", time.Second, func(q *tasks.Request) worker.Event { // two events tell of one run
+			r.Observe(worker.TaskRejected{Request: q})
+			return worker.TaskFailed{Request: q, Runtime: time.Second}
+		})
+		require.EqualValues(t, 1, r.document(t.Context()).Duration.Count)
+		require.EqualValues(t, 1, r.document(t.Context()).Completed.Failure)
+
+		r, _, _ = newTestRayServe()
 		r.Observe(worker.TaskRejected{Request: &tasks.Request{Queue: "text"}}) // its handler was not called
 		require.Zero(t, r.document(t.Context()).Duration.Count)
 	})
