@@ -23,6 +23,8 @@ var (
 	ErrTooLarge = errors.New("transport: message exceeds the broker's limit")
 	// ErrGaveUp: the attempts to connect are used up.
 	ErrGaveUp = errors.New("transport: gave up")
+	// ErrNoAnswer: a request was not answered in its time.
+	ErrNoAnswer = errors.New("transport: no answer to the request")
 	// ErrStopped: the transport or consumer is stopped.
 	ErrStopped = errors.New("transport: stopped")
 )

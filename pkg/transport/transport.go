@@ -167,8 +167,9 @@ type Subscription interface {
 // Broadcaster is fanout: what remote control and events travel on.
 type Broadcaster interface {
 	// Broadcast hands body to everyone subscribed to channel right now. Nothing
-	// is stored.
-	Broadcast(ctx context.Context, channel string, body []byte) error
+	// is stored. Brokers that have room for tags beside a body send them, for who
+	// reads them without this module; Subscribe doesn't. They may be nil.
+	Broadcast(ctx context.Context, channel string, body []byte, tags map[string]string) error
 	// Subscribe calls receive for each broadcast, one at a time, until the
 	// subscription is closed; it resubscribes after a lost connection, for ever.
 	// It returns once the broker has taken the subscription, as far as the broker

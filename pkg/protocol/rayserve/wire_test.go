@@ -120,7 +120,7 @@ func TestMalformedResults(t *testing.T) {
 func TestQueryAndResponse(t *testing.T) {
 	body, err := rayserve.EncodeQuery(rayserve.Query{Name: "f", Args: []any{1}, Kwargs: map[string]any{"k": nil}})
 	require.NoError(t, err)
-	require.Equal(t, `{"task_name": "f", "args": [1], "kwargs": {"k": null}}`, string(body))
+	require.Equal(t, `{"task_name": "f", "args": [1], "kwargs": {"k": null}}`, string(body)) //nolint:testifylint // byte for byte
 	query, err := rayserve.DecodeQuery(body, protocol.DefaultLimits())
 	require.NoError(t, err)
 	require.Equal(t, &rayserve.Query{Name: "f", Args: []any{int64(1)}, Kwargs: map[string]any{"k": nil}}, query)

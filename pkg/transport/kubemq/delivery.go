@@ -78,7 +78,7 @@ func (d *delivery) Limit() (attempts int, queue string) {
 	if attempts < 1 || queue == "" {
 		return 0, ""
 	}
-	if name, err := ChannelName(queue); err != nil || name != queue {
+	if CheckChannel(queue) != nil {
 		return 0, ""
 	}
 	return attempts, queue

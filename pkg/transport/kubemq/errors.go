@@ -19,6 +19,7 @@ const (
 	codeSubscribe    = 121
 	codeExpiration   = 133
 	codeDelay        = 135
+	codeNoAnswer     = 301
 	codeNoConnection = 302
 	codeShutdown     = 409
 )
@@ -41,6 +42,8 @@ func (e *ServerError) Unwrap() error {
 		return transport.ErrName
 	case e.Code == codeDelay:
 		return transport.ErrDelay
+	case e.Code == codeNoAnswer:
+		return transport.ErrNoAnswer
 	case strings.Contains(e.Text, "maximum payload exceeded"):
 		return transport.ErrTooLarge
 	}

@@ -41,6 +41,21 @@ func ChannelName(queue string) (string, error) {
 	return channel, nil
 }
 
+// CheckChannel is for names that others use as they are, such as the queues of Ray
+// Serve: one that ChannelName would change, or that no server takes, is
+// transport.ErrName.
+func CheckChannel(name string) error {
+	channel, err := ChannelName(name)
+	if err != nil {
+		return err
+	}
+	if channel != name {
+		return fmt.Errorf("kubemq: %.100q is not a channel name that is used as it is (it would become %q): %w",
+			name, channel, transport.ErrName)
+	}
+	return nil
+}
+
 // mapped is the name before characters are dropped.
 func mapped(queue string) string {
 	name := strings.NewReplacer("@", ".", "/", ".", "#", ".", "\x06", ".", " ", "_").Replace(queue)

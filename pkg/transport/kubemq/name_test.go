@@ -96,3 +96,15 @@ func FuzzChannelName(f *testing.F) {
 	f.Add("a..é..b")
 	f.Fuzz(checkName)
 }
+
+// TestCheckChannel: a name that is used as it is.
+func TestCheckChannel(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"q", "ml.resnet-50_v2", "Q.1"} {
+		require.NoError(t, CheckChannel(name), name)
+	}
+	for _, name := range []string{"", "..", "a/b", "a b", "a@b", "a..b", ".a", "a.", "modèle", "a:b", strings.Repeat("x", 256)} {
+		require.ErrorIs(t, CheckChannel(name), transport.ErrName, name)
+	}
+	require.ErrorContains(t, CheckChannel("a/b"), `"a.b"`, "it says what it would be")
+}

@@ -24,9 +24,9 @@ const (
 	slowestLine = 1 << 20
 )
 
-// onTheLine is how long a message may take to get to the server.
-func onTheLine(message *pb.QueueMessage) time.Duration {
-	return time.Duration(len(message.Body)+len(message.Metadata)) * time.Second / slowestLine
+// onTheLine is how long so many bytes may take to get to the server.
+func onTheLine(bytes int) time.Duration {
+	return time.Duration(bytes) * time.Second / slowestLine
 }
 
 // Send stores message and returns nil once the server has confirmed it. It fills
@@ -35,7 +35,7 @@ func onTheLine(message *pb.QueueMessage) time.Duration {
 // message id; after that the error wraps transport.ErrUnconfirmed. What the server refuses is a *ServerError;
 // a message beyond the size limits is transport.ErrTooLarge.
 func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
-	ctx, cancel := context.WithTimeout(ctx, sendBudget+onTheLine(message))
+	ctx, cancel := context.WithTimeout(ctx, sendBudget+onTheLine(len(message.Body)+len(message.Metadata)))
 	defer cancel()
 	message.ClientID = c.id
 	// Unique per send: servers index delayed messages by it, and a second pending
@@ -55,7 +55,7 @@ func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
 }
 
 func (c *Client) sendOnce(ctx context.Context, message *pb.QueueMessage) error {
-	ctx, cancel := context.WithTimeout(c.call(ctx), sendTimeout+onTheLine(message))
+	ctx, cancel := context.WithTimeout(c.call(ctx), sendTimeout+onTheLine(len(message.Body)+len(message.Metadata)))
 	defer cancel()
 	answer, err := c.rpc.SendQueueMessage(ctx, message, grpc.WaitForReady(true))
 	if err != nil {

@@ -44,7 +44,7 @@ func TestPeerThatVanished(t *testing.T) {
 	receiving.Wait()
 	require.NoError(t, got[0].Ack(t.Context()))
 	within(t, func() bool {
-		require.NoError(t, tr.Broadcast(t.Context(), "c", []byte("anyone?")))
+		require.NoError(t, tr.Broadcast(t.Context(), "c", []byte("anyone?"), nil))
 		return len(heard) > 0
 	}, "the subscription is back")
 }

@@ -27,9 +27,9 @@ func (s *suite) broadcast(t *testing.T) {
 	closed := make(chan string, 100)
 	require.NoError(t, subscribe(t, other, channel, closed).Close())
 	for i := range 20 {
-		require.NoError(t, tr.Broadcast(t.Context(), channel, fmt.Append(nil, i)))
+		require.NoError(t, tr.Broadcast(t.Context(), channel, fmt.Append(nil, i), nil))
 	}
-	require.NoError(t, tr.Broadcast(t.Context(), queueName(), []byte("elsewhere")))
+	require.NoError(t, tr.Broadcast(t.Context(), queueName(), []byte("elsewhere"), nil))
 	for _, ears := range heard {
 		for i := range 20 {
 			select {

@@ -118,7 +118,7 @@ func (s *suite) cutWhileIdle(t *testing.T) {
 	// A subscription misses what is sent while it is away, so send until it hears.
 	for len(heard) == 0 {
 		require.NoError(t, ctx.Err(), "the subscription did not come back")
-		require.NoError(t, tr.Broadcast(ctx, channel, []byte("anyone?")))
+		require.NoError(t, tr.Broadcast(ctx, channel, []byte("anyone?"), nil))
 		select {
 		case text := <-heard:
 			heard <- text

@@ -95,6 +95,11 @@ func Run(t *testing.T, open func(t *testing.T) transport.Transport, options ...O
 			{"NoHostages", s.noHostages},
 			{"NoDoubleWork", s.noDoubleWork},
 			{"Broadcast", s.broadcast},
+			{"Requests", s.requests},
+			{"RequestsUnanswered", s.requestsUnanswered},
+			{"RequestsWaitTheirTurn", s.requestsWaitTheirTurn},
+			{"RespondingEnds", s.respondingEnds},
+			{"AnswerTooLarge", s.answerTooLarge},
 			{"StopIsFinal", s.stopIsFinal},
 		} {
 			t.Run(one.name, func(t *testing.T) {
@@ -106,6 +111,7 @@ func Run(t *testing.T, open func(t *testing.T) transport.Transport, options ...O
 	// These take the broker away, so they run alone.
 	t.Run("CutConnection", s.cutConnection)
 	t.Run("CutWhileIdle", s.cutWhileIdle)
+	t.Run("CutWhileResponding", s.cutWhileResponding)
 	t.Run("Restart", s.restarted)
 	t.Run("NothingIsLost", s.nothingIsLost)
 }
