@@ -34,6 +34,8 @@ type stack struct {
 	// connection is the one to the broker.
 	connection observe.Connection
 	embedded   *broker.Broker // nil if it isn't
+	// rayServe is where the results of Ray Serve queues go.
+	rayServe []*rayServeStore
 }
 
 // stop ends everything, the last started first.
@@ -48,7 +50,7 @@ func (s *stack) stop() error {
 
 // start brings up the broker if it is embedded, the connections and the worker.
 func (p *program) start(ctx context.Context, settings *config.Settings, logger *zap.Logger) (_ *stack, err error) {
-	s := &stack{logger: logger, failed: make(chan error, 2)}
+	s := &stack{logger: logger, failed: make(chan error, 2), rayServe: rayServeStores(settings.Worker.RayServe)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -68,7 +70,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err := s.startEmbedded(ctx, settings); err != nil {
 		return nil, failed(err)
 	}
-	monitor, err := newMonitor(settings, p.registry, &s.connection)
+	monitor, err := newMonitor(settings, p.registry, &s.connection, s.rayServe)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	}
 	if monitor != nil {
 		monitor.transport.Store(connection)
-		observers = append(observers, monitor.metrics)
+		observers = append(observers, monitor.observers()...)
 	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {

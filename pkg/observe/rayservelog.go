@@ -23,3 +23,9 @@ func (l *Log) ResultKept(id string, err error) {
 func (l *Log) ResultDropped(id string, err error) {
 	l.logger.Error(fmt.Sprintf("The result of [%s] is lost: %v", id, err), zap.String("id", id))
 }
+
+// ResultReplaced writes that the result of a Ray Serve task can't be stored as it is, so
+// that its record says why instead.
+func (l *Log) ResultReplaced(id string, err error) {
+	l.logger.Warn(fmt.Sprintf("The result of [%s] can't be stored as it is: %v", id, err), zap.String("id", id))
+}

@@ -18,5 +18,7 @@ func TestLinesOfResults(t *testing.T) {
 	log.ResultDropped("id", errors.New("too many are kept"))
 	require.Contains(t, out.String(), `WARNING/MainProcess] Couldn't store the result of [id\n], it is kept in memory and tried again: no answer`)
 	require.Contains(t, out.String(), "ERROR/MainProcess] The result of [id] is lost: too many are kept")
-	require.Equal(t, 2, bytes.Count(out.Bytes(), []byte("\n")))
+	log.ResultReplaced("id", errors.New("5000000 bytes"))
+	require.Contains(t, out.String(), "WARNING/MainProcess] The result of [id] can't be stored as it is: 5000000 bytes")
+	require.Equal(t, 3, bytes.Count(out.Bytes(), []byte("\n")))
 }
