@@ -16,6 +16,10 @@ type Policy struct {
 	// RejectOnWorkerLost requeues a late task whose handler took its worker down
 	// (Task.reject_on_worker_lost).
 	RejectOnWorkerLost bool
+	// Redeliver has a late task that failed delivered again at once, as often as its
+	// message may be delivered. Celery has no such setting: it is how Ray Serve's
+	// adapter retries (docs/protocol.md §24).
+	Redeliver bool
 }
 
 // Outcome is how a task ended.
@@ -94,11 +98,13 @@ const (
 	Release
 	// Republish: already acked, so a copy is published.
 	Republish
+	// Nack: delivered again at once, counted as an attempt.
+	Nack
 )
 
 // String is the settlement's name for logs and tests.
 func (s Settlement) String() string {
-	names := []string{"none", "ack", "discard", "requeue", "release", "republish"}
+	names := []string{"none", "ack", "discard", "requeue", "release", "republish", "nack"}
 	if s < 0 || int(s) >= len(names) {
 		return "unknown settlement"
 	}

@@ -122,6 +122,12 @@ func TestDecideFlags(t *testing.T) {
 		"an outcome that does not exist is a failure":            {acks.Policy{Late: true, OnFailure: true}, acks.Outcome(99), acks.Ack, acks.StoreFailure},
 		"a retry is acked even with acks_on_failure=False":       {acks.Policy{Late: true}, acks.Retry, acks.Ack, acks.StoreRetry},
 		"a success is acked even with acks_on_failure=False":     {acks.Policy{Late: true}, acks.Success, acks.Ack, acks.StoreSuccess},
+		"a failure is redelivered and stores nothing":            {acks.Policy{Late: true, OnFailure: true, Redeliver: true}, acks.Failure, acks.Nack, acks.StoreNothing},
+		"redelivery beats acks_on_failure=False":                 {acks.Policy{Late: true, Redeliver: true}, acks.Failure, acks.Nack, acks.StoreNothing},
+		"redelivery goes for a soft limit, too":                  {acks.Policy{Late: true, Redeliver: true}, acks.SoftTimeLimit, acks.Nack, acks.StoreNothing},
+		"redelivery goes for a hard limit, too":                  {acks.Policy{Late: true, Redeliver: true}, acks.HardTimeLimit, acks.Nack, acks.StoreNothing},
+		"an encode failure fails in the same way again":          {acks.Policy{Late: true, OnFailure: true, Redeliver: true}, acks.EncodeFailure, acks.Ack, acks.StoreFailure},
+		"an early task can't be redelivered":                     {acks.Policy{OnFailure: true, Redeliver: true}, acks.Failure, acks.None, acks.StoreFailure},
 		"a late task cut short by a cold shutdown is given back": {acks.Policy{Late: true, OnFailure: true}, acks.Cancelled, acks.Release, acks.StoreNothing},
 	} {
 		got := acks.Decide(c.policy, c.outcome)

@@ -15,12 +15,13 @@ func (c condition) holds(value bool) bool {
 
 // conditions are the policies a row is for.
 type conditions struct {
-	late, onFailure, onTimeout, rejectOnLost condition
+	late, onFailure, onTimeout, rejectOnLost, redeliver condition
 }
 
 func (c conditions) holds(p Policy) bool {
 	return c.late.holds(p.Late) && c.onFailure.holds(p.OnFailure) &&
-		c.onTimeout.holds(p.OnTimeout) && c.rejectOnLost.holds(p.RejectOnWorkerLost)
+		c.onTimeout.holds(p.OnTimeout) && c.rejectOnLost.holds(p.RejectOnWorkerLost) &&
+		c.redeliver.holds(p.Redeliver)
 }
 
 type row struct {
@@ -35,6 +36,10 @@ var (
 	// lateAcked and lateRejected are late tasks with acks_on_failure on and off.
 	lateAcked    = conditions{late: yes, onFailure: yes}
 	lateRejected = conditions{late: yes, onFailure: no}
+	// A failure that is redelivered is settled in that way whatever acks_on_failure says.
+	failureAcked    = conditions{late: yes, onFailure: yes, redeliver: no}
+	failureRejected = conditions{late: yes, onFailure: no, redeliver: no}
+	redelivered     = conditions{late: yes, redeliver: yes}
 )
 
 func events(e ...Event) []Event { return e }
@@ -47,8 +52,9 @@ var table = []row{
 	{Success, late, Decision{Settle: Ack, Store: StoreSuccess, Events: events(Succeeded)}},
 
 	{Failure, early, Decision{Settle: None, Store: StoreFailure, Events: events(Failed)}},
-	{Failure, lateAcked, Decision{Settle: Ack, Store: StoreFailure, Events: events(Failed)}},
-	{Failure, lateRejected, Decision{Settle: Discard, Store: StoreFailure, Events: events(RejectedForGood, Failed)}},
+	{Failure, failureAcked, Decision{Settle: Ack, Store: StoreFailure, Events: events(Failed)}},
+	{Failure, failureRejected, Decision{Settle: Discard, Store: StoreFailure, Events: events(RejectedForGood, Failed)}},
+	{Failure, redelivered, Decision{Settle: Nack, Store: StoreNothing, Events: events(Retried)}},
 
 	{EncodeFailure, early, Decision{Settle: None, Store: StoreFailure, Events: events(Failed)}},
 	{EncodeFailure, lateAcked, Decision{Settle: Ack, Store: StoreFailure, Events: events(Failed)}},
@@ -81,20 +87,22 @@ var table = []row{
 	{RejectRequeue, late, Decision{Settle: Requeue, Store: StoreNothing, Events: events(RejectedRequeue)}},
 
 	{SoftTimeLimit, early, Decision{Settle: None, Store: StoreFailure, Events: events(Failed)}},
-	{SoftTimeLimit, lateAcked, Decision{Settle: Ack, Store: StoreFailure, Events: events(Failed)}},
-	{SoftTimeLimit, lateRejected, Decision{Settle: Discard, Store: StoreFailure, Events: events(RejectedForGood, Failed)}},
+	{SoftTimeLimit, failureAcked, Decision{Settle: Ack, Store: StoreFailure, Events: events(Failed)}},
+	{SoftTimeLimit, failureRejected, Decision{Settle: Discard, Store: StoreFailure, Events: events(RejectedForGood, Failed)}},
+	{SoftTimeLimit, redelivered, Decision{Settle: Nack, Store: StoreNothing, Events: events(Retried)}},
 
 	{HardTimeLimit, early, Decision{
 		Settle: None, Store: StoreFailure, Events: events(Failed),
 		Differs: "Celery stores the failure twice and reports it twice",
 	}},
-	{HardTimeLimit, conditions{late: yes, onTimeout: yes}, Decision{
+	{HardTimeLimit, conditions{late: yes, onTimeout: yes, redeliver: no}, Decision{
 		Settle: Ack, Store: StoreFailure, Events: events(Failed),
 		Differs: "Celery stores the failure twice and reports it twice",
 	}},
-	{HardTimeLimit, conditions{late: yes, onTimeout: no}, Decision{
+	{HardTimeLimit, conditions{late: yes, onTimeout: no, redeliver: no}, Decision{
 		Settle: Requeue, Store: StoreFailure, Events: events(RejectedRequeue, Failed),
 	}},
+	{HardTimeLimit, redelivered, Decision{Settle: Nack, Store: StoreNothing, Events: events(Retried)}},
 
 	{WorkerLost, early, Decision{Settle: None, Store: StoreFailure, Events: events(Failed)}},
 	{WorkerLost, conditions{late: yes, rejectOnLost: yes}, Decision{

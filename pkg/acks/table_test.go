@@ -8,10 +8,11 @@ import (
 )
 
 func policies() []Policy {
-	all := make([]Policy, 0, 16)
-	for bits := range 16 {
+	all := make([]Policy, 0, 32)
+	for bits := range 32 {
 		all = append(all, Policy{
 			Late: bits&1 != 0, OnFailure: bits&2 != 0, OnTimeout: bits&4 != 0, RejectOnWorkerLost: bits&8 != 0,
+			Redeliver: bits&16 != 0,
 		})
 	}
 	return all

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/acks"
-	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
@@ -13,7 +12,7 @@ import (
 // the delivery is settled or waits for its ETA.
 func (w *Worker) admit(j *job) bool {
 	if j.request == nil { // not back from the parking
-		if err := w.decode(j); err != nil {
+		if err := j.dialect.decode(j); err != nil {
 			w.refuse(j, err)
 			return false
 		}
@@ -35,22 +34,10 @@ func (w *Worker) admit(j *job) bool {
 	return true
 }
 
-// decode reads the envelope and the message in it.
-func (w *Worker) decode(j *job) error {
-	envelope, err := protocol.DecodeEnvelope(j.delivery.Body(), w.options.Limits)
-	if err != nil {
-		return err
-	}
-	j.envelope = envelope
-	message, err := protocol.DecodeMessage(envelope, protocol.DecodeOptions{
-		Accept: w.accept, Limits: w.options.Limits,
-		Known: func(name string) bool { _, known := w.registry.Lookup(name); return known },
-	})
-	if err != nil {
-		return err
-	}
-	j.message = message
-	return w.checkContinuation(message)
+// knows tells whether a task is registered here.
+func (w *Worker) knows(task string) bool {
+	_, known := w.registry.Lookup(task)
+	return known
 }
 
 // prepare finds the task and works out which settings hold for this message.
@@ -59,16 +46,10 @@ func (w *Worker) prepare(j *job) {
 	j.identity = identityOf(j.delivery.Queue(), j.envelope, m)
 	j.task, _ = w.registry.Lookup(m.Task)
 	options := j.task.Options()
-	j.policy = acks.Policy{
-		Late:               w.acksLate(options),
-		OnFailure:          either(options.AcksOnFailure, w.options.AcksOnFailure),
-		OnTimeout:          either(options.AcksOnTimeout, w.options.AcksOnTimeout),
-		RejectOnWorkerLost: either(options.RejectOnWorkerLost, w.options.RejectOnWorkerLost),
-	}
-	// The caller's wish wins, then the task's setting, then the worker's.
-	j.ignoreResult = either(m.IgnoreResult, either(options.IgnoreResult, w.options.IgnoreResult)) && !inChord(m)
+	j.policy = j.dialect.policy(options)
+	j.ignoreResult = j.dialect.ignoresResult(m, options)
 	j.storeErrors = !j.ignoreResult || either(options.StoreErrorsEvenIfIgnored, w.options.StoreErrorsEvenIfIgnored)
-	j.mayBeStored = m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeKnown()
+	j.mayBeStored = j.dialect.callersCancel() || m.Retries > 0 || m.Redelivered || j.delivery.Redelivered() || w.mayBeKnown()
 	j.arguments = tasks.Arguments{Kwargs: m.Kwargs}
 	j.arguments.Args, j.err = m.Positional() // an error is the task's failure, see run
 	j.request = w.newRequest(j)
@@ -85,7 +66,7 @@ func (w *Worker) newRequest(j *job) *tasks.Request {
 	return &tasks.Request{
 		ID: m.ID, Task: m.Task, Shadow: m.Shadow, RootID: m.RootID, ParentID: m.ParentID,
 		GroupID: m.GroupID, GroupIndex: m.GroupIndex,
-		Retries: m.Retries, MaxRetries: j.task.Options().MaxRetries,
+		Retries: m.Retries, MaxRetries: j.dialect.maxRetries(j.task.Options()),
 		ETA: m.ETA, Expires: m.Expires,
 		Args: j.arguments.Args, Kwargs: j.arguments.Kwargs, Headers: m.CustomHeaders,
 		Queue: j.delivery.Queue(), Hostname: w.options.Hostname, Origin: m.Origin,

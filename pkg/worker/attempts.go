@@ -7,6 +7,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/acks"
 	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -14,20 +15,21 @@ import (
 const notePatience = 5 * time.Second
 
 // limit is how often a message may be delivered, and where it goes after that: the
-// worker's setting, or what the producer asks for if that is less. 0 = as often as
+// setting of the worker or the queue, or what the producer asks for if that is less. 0 = as often as
 // it takes.
-func (w *Worker) limit(delivery transport.Delivery) (attempts int, queue string) {
-	if asked, to := delivery.Limit(); asked > 0 && (w.options.MaxAttempts == 0 || asked < w.options.MaxAttempts) {
+func (w *Worker) limit(j *job) (attempts int, queue string) {
+	attempts, queue = j.dialect.limit()
+	if asked, to := j.delivery.Limit(); asked > 0 && (attempts == 0 || asked < attempts) {
 		return asked, to
 	}
-	return w.options.MaxAttempts, w.options.DeadLetterQueue
+	return attempts, queue
 }
 
 // attempt tells whether the task may be tried, and has that noted. A message that
 // comes although its attempts are used up goes the way of one that was rejected: so
 // it is where the workers that had it died with it.
 func (w *Worker) attempt(j *job) bool {
-	limit, _ := w.limit(j.delivery)
+	limit, _ := w.limit(j)
 	if limit == 0 {
 		return true
 	}
@@ -49,7 +51,7 @@ func (w *Worker) attempt(j *job) bool {
 // runs all the same, as it would without a limit.
 func (w *Worker) noteStart(j *job) (lost bool) {
 	noter, can := j.delivery.(transport.StartNoter)
-	if !can || w.options.MaxAttempts == 0 || !j.policy.Late || w.transport.Capabilities().CountsAttempts {
+	if own, _ := j.dialect.limit(); !can || own == 0 || !j.policy.Late || w.transport.Capabilities().CountsAttempts {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), notePatience)
@@ -70,13 +72,14 @@ func (w *Worker) noteStart(j *job) (lost bool) {
 // although its attempts are used up is exhausted.
 func (w *Worker) decide(j *job) acks.Decision {
 	decision := acks.Decide(j.policy, j.outcome)
-	limit, _ := w.limit(j.delivery)
-	again := decision.Settle == acks.Requeue || decision.Settle == acks.Republish
+	limit, _ := w.limit(j)
+	again := decision.Settle == acks.Requeue || decision.Settle == acks.Republish || decision.Settle == acks.Nack
 	if !again || limit == 0 || j.delivery.Attempt() < limit {
 		return decision
 	}
 	j.err = &exhaustedError{
 		attempts: j.delivery.Attempt(), limit: limit, lost: j.outcome == acks.WorkerLost, cause: j.err,
+		failed: decision.Settle == acks.Nack,
 	}
 	j.outcome = acks.Exhausted
 	return acks.Decide(j.policy, j.outcome)
@@ -96,6 +99,8 @@ type exhaustedError struct {
 	lost bool
 	// cause is how the last attempt ended, nil where nobody knows.
 	cause error
+	// failed: the last attempt was a failure like any other, and is stored as that.
+	failed bool
 }
 
 // Error names the limit by Celery's words for a worker that is gone, where it is.
@@ -121,6 +126,9 @@ func (e *exhaustedError) Unwrap() []error {
 // PythonException is what Celery stores for a worker that is gone, or for a message
 // that is rejected for good.
 func (e *exhaustedError) PythonException() protocol.Exception {
+	if e.failed {
+		return tasks.ExceptionOf(e.cause)
+	}
 	if e.lost {
 		return protocol.Exception{Type: "WorkerLostError", Module: "billiard.exceptions", Args: []any{e.Error()}}
 	}

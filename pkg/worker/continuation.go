@@ -85,13 +85,13 @@ func (w *Worker) continueFailure(j *job, decision acks.Decision) acks.Decision {
 // failChain stores the failure for the steps that never run. They do run where
 // the next one was published before the task failed for another reason.
 func (w *Worker) failChain(j *job) error {
-	if j.continued || !j.storeErrors || w.backend == nil {
+	if j.continued || !j.storeErrors || !w.stores(j) {
 		return nil
 	}
 	for _, step := range canvas.Rest(j.message) {
 		m := meta(step.ID, protocol.StateFailure)
 		m.GroupID, m.Result, m.Traceback = step.GroupID, exceptionOf(j), tasks.Traceback(j.err)
-		if err := w.storeMeta(m, !j.mayBeStored); err != nil && !hopeless(err) {
+		if err := w.storeMeta(j, m, !j.mayBeStored); err != nil && !hopeless(err) {
 			return err
 		}
 	}

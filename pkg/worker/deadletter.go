@@ -36,14 +36,14 @@ func (w *Worker) deadLetter(j *job) {
 // other reasons the worker's, or the one that the producer named.
 func (w *Worker) deadLetterQueue(j *job) string {
 	if j.outcome == acks.Exhausted {
-		_, queue := w.limit(j.delivery)
+		_, queue := w.limit(j)
 		return queue
 	}
-	if w.options.DeadLetterQueue == "" {
-		_, queue := j.delivery.Limit()
-		return queue
+	_, queue := j.dialect.limit()
+	if queue == "" {
+		_, queue = j.delivery.Limit()
 	}
-	return w.options.DeadLetterQueue
+	return queue
 }
 
 func deadReason(j *job) string {

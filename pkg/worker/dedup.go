@@ -92,26 +92,28 @@ func (w *Worker) hold(j *job, running <-chan struct{}) {
 	}
 }
 
-// succeededBefore tells whether the task ran to its end when the message was
-// delivered before (worker_deduplicate_successful_tasks). The job then has the
-// outcome of that run and is settled like any other: what should follow a success
+// endedBefore tells whether the state that is stored for the task ends it before it
+// starts: it ran to its end when the message was delivered before
+// (worker_deduplicate_successful_tasks), or its caller has cancelled it. The job then
+// has the outcome of that and is settled like any other: what should follow a success
 // follows, unless the stored state says that it did (docs/protocol.md §2.7).
-func (w *Worker) succeededBefore(j *job) bool {
-	if !w.options.DeduplicateSuccessful || !j.policy.Late || j.ignoreResult || w.backend == nil {
-		return false
-	}
-	// A broker that doesn't count crashes doesn't mark what it delivers after one.
-	if !j.request.Redelivered && w.transport.Capabilities().CountsAttempts {
+func (w *Worker) endedBefore(j *job) bool {
+	backend, _ := j.dialect.backend()
+	if backend == nil || j.message.ID == "" || !w.looksBack(j) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), lookPatience)
 	defer cancel()
-	stored, err := w.backend.Fetch(ctx, j.message.ID)
+	stored, err := backend.Fetch(ctx, j.message.ID)
 	if err != nil {
 		if !errors.Is(err, results.ErrNotFound) {
 			w.observe(LookFailed{Request: j.request, Err: err})
 		}
 		return false
+	}
+	if stored.Status == protocol.StateRevoked && j.dialect.callersCancel() {
+		j.err, j.outcome = nil, acks.Revoked
+		return true
 	}
 	if stored.Status != protocol.StateSuccess {
 		return false
@@ -119,4 +121,16 @@ func (w *Worker) succeededBefore(j *job) bool {
 	j.stored, j.value, j.err, j.outcome = &stored, stored.Result, nil, acks.Success
 	w.observe(TaskDuplicate{Request: j.request, Stored: true})
 	return true
+}
+
+// looksBack tells whether the stored state is worth a look before the handler starts.
+func (w *Worker) looksBack(j *job) bool {
+	if j.dialect.callersCancel() {
+		return true
+	}
+	if !w.options.DeduplicateSuccessful || !j.policy.Late || j.ignoreResult {
+		return false
+	}
+	// A broker that doesn't count crashes doesn't mark what it delivers after one.
+	return j.request.Redelivered || !w.transport.Capabilities().CountsAttempts
 }

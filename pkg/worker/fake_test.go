@@ -35,13 +35,15 @@ type fakeBroker struct {
 	journal      *journal
 	capabilities transport.Capabilities
 
-	mu        sync.Mutex
-	ready     map[string][]*fakeMessage
-	inFlight  int
-	most      int // the most that were ever in flight
-	arrived   chan struct{}
-	published []fakePublished
-	autoAcked bool // some Receive asked for it
+	mu         sync.Mutex
+	ready      map[string][]*fakeMessage
+	inFlight   int
+	most       int // the most that were ever in flight
+	arrived    chan struct{}
+	published  []fakePublished
+	broadcasts []fakeBroadcast
+	responders map[string]*fakeResponder
+	autoAcked  bool // some Receive asked for it
 	// fail, if set, decides whether an operation ("ack", "publish celery", …) fails.
 	fail func(operation string) error
 }
@@ -63,7 +65,7 @@ type fakePublished struct {
 
 func newFakeBroker(j *journal) *fakeBroker {
 	return &fakeBroker{
-		journal: j, ready: map[string][]*fakeMessage{}, arrived: make(chan struct{}),
+		journal: j, ready: map[string][]*fakeMessage{}, responders: map[string]*fakeResponder{}, arrived: make(chan struct{}),
 		capabilities: transport.Capabilities{DelayTick: time.Second, MaxDelay: time.Hour},
 	}
 }
@@ -119,7 +121,61 @@ func (b *fakeBroker) sent() []fakePublished {
 	return append([]fakePublished(nil), b.published...)
 }
 
-func (*fakeBroker) Broadcast(context.Context, string, []byte) error { return nil }
+func (b *fakeBroker) Broadcast(_ context.Context, channel string, body []byte, tags map[string]string) error {
+	if err := b.operation("broadcast " + channel); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broadcasts = append(b.broadcasts, fakeBroadcast{channel, body, tags})
+	return nil
+}
+
+// Respond makes the broker one that has queries.
+func (b *fakeBroker) Respond(
+	ctx context.Context, channel string, limit int, answer transport.Answer,
+) (transport.Subscription, error) {
+	if err := b.operation(fmt.Sprintf("respond %s %d", channel, limit)); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &fakeResponder{answer: answer}
+	r.work, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	b.responders[channel] = r
+	return r, nil
+}
+
+// query asks who responds on a channel, as the broker would.
+func (b *fakeBroker) query(channel string, body []byte, timeout time.Duration) (answer []byte, answered bool) {
+	b.mu.Lock()
+	r := b.responders[channel]
+	r.running.Add(1)
+	b.mu.Unlock()
+	defer r.running.Done()
+	ctx, cancel := context.WithTimeout(r.work, timeout)
+	defer cancel()
+	return r.answer(ctx, body)
+}
+
+type fakeResponder struct {
+	answer  transport.Answer
+	work    context.Context
+	stop    context.CancelCauseFunc
+	running sync.WaitGroup
+}
+
+func (r *fakeResponder) Close() error {
+	r.stop(transport.ErrStopped)
+	r.running.Wait()
+	return nil
+}
+
+type fakeBroadcast struct {
+	channel string
+	body    []byte
+	tags    map[string]string
+}
 
 func (*fakeBroker) Subscribe(context.Context, string, func([]byte)) (transport.Subscription, error) {
 	return nil, transport.ErrStopped

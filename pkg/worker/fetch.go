@@ -25,6 +25,7 @@ type fetcher struct {
 	worker   *Worker
 	queue    string
 	consumer transport.Consumer
+	dialect  dialect
 	alone    bool // the only queue of this worker
 
 	// found is how many messages the last request got: a queue that was empty asks
@@ -96,12 +97,13 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 		ctx, end = f.worker.slots.lend(ctx)
 		defer end()
 	}
-	delivered := 0
+	delivered, asked := 0, time.Now()
 	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
 		delivered++
 		f.worker.delivered.Store(time.Now().UnixNano())
-		f.worker.pool.submit(&job{delivery: delivery})
+		f.worker.pool.submit(&job{delivery: delivery, dialect: f.dialect})
 	})
+	f.worker.observe(Polled{Queue: f.queue, Took: time.Since(asked), Delivered: delivered})
 	f.found, f.yield = delivered, !f.alone && delivered == 0 && (contended || ctx.Err() != nil)
 	f.worker.slots.release(reserved - delivered)
 	return err

@@ -48,7 +48,7 @@ func callEventHooks(ctx context.Context, hooks tasks.Hooks, j *job, event acks.E
 	case acks.Failed:
 		return hooks.Failure(ctx, j.request, j.err)
 	case acks.Retried:
-		return hooks.Retry(ctx, j.request, j.retry)
+		return hooks.Retry(ctx, j.request, retryOf(j))
 	case acks.RevokedEvent:
 		return hooks.Revoked(ctx, j.request, j.outcome == acks.Expired)
 	case acks.RejectedForGood, acks.RejectedRequeue:
@@ -78,6 +78,9 @@ func stateOf(outcome acks.Outcome, decision acks.Decision) string {
 	}
 	if slices.Contains(decision.Events, acks.Failed) {
 		return string(protocol.StateFailure)
+	}
+	if slices.Contains(decision.Events, acks.Retried) {
+		return string(protocol.StateRetry)
 	}
 	return "REJECTED" // handed back
 }

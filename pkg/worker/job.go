@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/acks"
@@ -14,10 +15,14 @@ import (
 type job struct {
 	// fetch
 	delivery transport.Delivery
+	dialect  dialect
+	// until is when nobody waits for the end any more; zero for ever.
+	until time.Time
 
 	// admit
 	envelope     *protocol.Envelope
 	message      *protocol.Message
+	created      string // when the task was made, in the words of its producer; "" in Celery's protocol
 	task         *tasks.Task
 	request      *tasks.Request
 	arguments    tasks.Arguments
@@ -39,11 +44,15 @@ type job struct {
 	// run
 	prerun  bool // the prerun hooks were called, the postrun hooks were not
 	started time.Time
+	// progressed: the handler has stored how far it is.
+	progressed atomic.Bool
+	// revoked: its caller cancelled the task while the handler ran.
+	revoked bool
 	runtime time.Duration
 	value   any   // what is stored for a success
 	err     error // what the handler returned
 	outcome acks.Outcome
-	// retry is what the handler asked for, in the bounds of the worker.
+	// retry is what the handler asked for, in the bounds of the worker; nil if nothing.
 	retry *tasks.RetryError
 
 	// settle

@@ -159,6 +159,15 @@ type (
 		Err       error
 		GivenUp   bool
 	}
+	// Polled means: a request for messages of a queue is answered, after so long.
+	Polled struct {
+		Queue     string
+		Took      time.Duration
+		Delivered int
+	}
+	// NoRetryCeiling means: no limit is set for a queue of Ray Serve's protocol, so
+	// that a task which fails comes again for ever. It comes before Started.
+	NoRetryCeiling struct{ Queue string }
 	// FetchFailed means: a consumer can't receive; it is tried again.
 	FetchFailed struct {
 		Queue string
@@ -195,6 +204,8 @@ func (StartUnnoted) event()         {}
 func (SettleFailed) event()         {}
 func (StoreFailed) event()          {}
 func (PublishFailed) event()        {}
+func (Polled) event()               {}
+func (NoRetryCeiling) event()       {}
 func (FetchFailed) event()          {}
 func (HookPanicked) event()         {}
 

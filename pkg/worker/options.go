@@ -104,6 +104,10 @@ type Options struct {
 	// less. 0 = as often as it takes, as Celery does.
 	MaxAttempts int
 
+	// RayServe are the queues that speak the protocol of Ray Serve's adapter, by name;
+	// each is one of Queues. The others speak Celery's.
+	RayServe map[string]RayServeQueue
+
 	// AutoAck has the broker ack each message as it hands it over, so that every task
 	// is acked early, whatever it says (auto_ack in broker_transport_options).
 	AutoAck bool
@@ -152,6 +156,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: worker_dedup_window is %d, at least 0 is needed", ErrOptions, o.DedupWindow)
 	case o.Timezone == nil:
 		return fmt.Errorf("%w: timezone is not set", ErrOptions)
+	}
+	if err := o.validateRayServe(); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for _, queue := range o.Queues {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/canvas"
 	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/protocol/rayserve"
 )
 
 // The reasons under which messages are kept in the unprocessable queue.
@@ -16,6 +17,7 @@ const (
 	reasonInvalid      = "invalid"
 	reasonUnregistered = "unregistered"
 	reasonUnsupported  = "unsupported"
+	reasonMalformed    = "malformed"
 )
 
 // refuse keeps a message that can't become a task: Celery drops it or dies.
@@ -26,7 +28,7 @@ func (w *Worker) refuse(j *job, err error) {
 	case errors.As(err, &unknown):
 		w.refuseUnknown(j, unknown)
 	case errors.As(err, &unsupported):
-		w.storeUnsupported(unsupported)
+		w.storeUnsupported(j, unsupported)
 		w.unprocessable(j, err)
 	default:
 		w.unprocessable(j, err)
@@ -44,15 +46,11 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 		w.requeue(j)
 		return
 	}
-	m := meta(err.ID, protocol.StateFailure)
-	m.GroupID, m.ParentID = err.GroupID, err.ParentID
-	reached := w.storeRefusal(m, protocol.Exception{
-		Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task},
-	})
-	if reached && err.Task == canvas.ChordUnlock {
+	reached := w.storeRefusal(j, j.dialect.unregistered(err))
+	if reached && j.envelope != nil && err.Task == canvas.ChordUnlock {
 		w.failChord(j)
 	}
-	event.KeptIn = w.keep(j, w.options.unprocessableQueue(queue), reasonUnregistered, err)
+	event.KeptIn = w.keep(j, j.dialect.unprocessableQueue(queue), reasonUnregistered, err)
 	w.observe(event)
 	w.callUnknownHooks(err.Task, err.ID, queue)
 }
@@ -60,19 +58,18 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 // storeRefusal stores the failure of a message that is refused, if it has an id
 // and the backend takes it; the message is kept in any case. It is false where the
 // backend can't be reached, which was reported to the observers.
-func (w *Worker) storeRefusal(m protocol.Meta, exception protocol.Exception) (reached bool) {
-	if m.TaskID == "" || w.backend == nil {
+func (w *Worker) storeRefusal(j *job, m protocol.Meta) (reached bool) {
+	if m.TaskID == "" || !w.stores(j) {
 		return true
 	}
-	m.Result = exception
 	// Another worker may have stored a state: this one may be a retry.
-	err := w.storeMeta(m, false)
+	err := w.storeMeta(j, m, false)
 	return err == nil || hopeless(err)
 }
 
 func (w *Worker) unprocessable(j *job, err error) {
 	reason := reasonOf(err)
-	kept := w.keep(j, w.options.unprocessableQueue(j.delivery.Queue()), reason, err)
+	kept := w.keep(j, j.dialect.unprocessableQueue(j.delivery.Queue()), reason, err)
 	w.observe(MessageUnprocessable{Queue: j.delivery.Queue(), KeptIn: kept, Reason: reason, Err: err})
 	w.callUnprocessableHooks(j.delivery.Queue(), reason, err)
 }
@@ -83,8 +80,11 @@ func reasonOf(err error) string {
 		disallowed  *protocol.ContentDisallowedError
 		undecodable *protocol.DecodeError
 		unsupported *unsupportedError
+		malformed   *rayserve.MalformedError
 	)
 	switch {
+	case errors.As(err, &malformed):
+		return reasonMalformed
 	case errors.As(err, &envelope):
 		return reasonEnvelope
 	case errors.Is(err, protocol.ErrUnknownMessage):

@@ -19,7 +19,7 @@ import (
 // the task has not been retried.
 func (w *Worker) settleRetry(j *job) {
 	if j.storeErrors {
-		w.storeOnce(w.retryMeta(j), !j.mayBeStored)
+		w.storeOnce(j, w.retryMeta(j), !j.mayBeStored)
 		j.mayBeStored = true
 	}
 	if err := w.publishRetry(j, j.retry); err != nil {
@@ -125,5 +125,15 @@ func (w *Worker) serverDelay(eta time.Time) time.Duration {
 }
 
 func (w *Worker) tellRetried(j *job) {
-	w.observe(TaskRetried{Request: j.request, Cause: j.retry.Cause, Delay: j.retry.Countdown, When: j.retry.ETA})
+	retry := retryOf(j)
+	w.observe(TaskRetried{Request: j.request, Cause: retry.Cause, Delay: retry.Countdown, When: retry.ETA})
+}
+
+// retryOf is the retry of a job that is sent to run again: what the handler asked for,
+// or what a failure that is redelivered comes to.
+func retryOf(j *job) *tasks.RetryError {
+	if j.retry == nil {
+		return &tasks.RetryError{Cause: j.err}
+	}
+	return j.retry
 }

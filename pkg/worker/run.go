@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -60,9 +61,20 @@ func (w *Worker) handle(j *job) (value any) {
 }
 
 func (w *Worker) call(j *job) (value any) {
-	ctx, cancel := context.WithCancel(tasks.WithRequest(w.workContext, j.request))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(tasks.WithRequest(w.workContext, j.request))
+	defer cancel(nil)
+	if !j.until.IsZero() {
+		bounded, end := context.WithDeadline(ctx, j.until)
+		defer end()
+		ctx = bounded
+	}
+	defer w.watch(ctx, j, cancel)()
+	ctx = tasks.WithProgress(ctx, func(ctx context.Context, percent float64, detail string) error {
+		return j.dialect.progress(ctx, j, percent, detail)
+	})
 	value, j.err = w.wrapped(j.task.Run)(ctx, j.arguments)
+	j.revoked = errors.Is(context.Cause(ctx), tasks.ErrTaskCancelled)
+	j.mayBeStored = j.mayBeStored || j.progressed.Load()
 	return value
 }
 
@@ -77,6 +89,9 @@ func (w *Worker) conclude(j *job, value any) {
 		// A driver's error for a cancelled context has many forms. A late task that
 		// ends with any is handed back: it was cut short.
 		j.outcome = acks.Cancelled
+	} else if j.revoked {
+		j.outcome = acks.Terminated
+		return
 	}
 	ended, _ := tasks.OutcomeOf(j.err)
 	switch e := ended.(type) {
@@ -85,6 +100,9 @@ func (w *Worker) conclude(j *job, value any) {
 			return // the handler was cut short: that is no failure to be retried
 		}
 		j.outcome, j.retry = acks.Retry, w.boundRetry(j, e)
+		if !j.dialect.retriesByCopy() {
+			j.outcome, j.err = acks.Failure, cmp.Or(e.Cause, j.err)
+		}
 	case *tasks.IgnoreError:
 		j.outcome = acks.Ignore
 	case *tasks.RejectError:
@@ -109,6 +127,6 @@ func (w *Worker) concludeSuccess(j *job, value any) {
 func (w *Worker) storeStarted(j *job) {
 	m := w.metaOf(j, protocol.StateStarted)
 	m.Result = map[string]any{"pid": int64(os.Getpid()), "hostname": w.options.Hostname}
-	w.storeOnce(m, !j.mayBeStored)
+	w.storeOnce(j, m, !j.mayBeStored)
 	j.mayBeStored = true
 }

@@ -92,6 +92,8 @@ func (w *Worker) settleMessage(j *job, settlement acks.Settlement) {
 		w.handBack(j)
 	case acks.Republish:
 		w.republish(j)
+	case acks.Nack:
+		w.redeliver(j)
 	}
 }
 
@@ -114,6 +116,30 @@ func (w *Worker) requeue(j *job) {
 	w.noteError(j)
 	delay := requeueDelay(j.delivery.Attempt())
 	w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, delay) })
+}
+
+// redeliverAtOnce is how many deliveries of a message without a limit follow each other
+// at once. From then on they are requeued: a message that always fails would keep the
+// worker and the broker busy with itself.
+const redeliverAtOnce = 10
+
+// redeliver hands back the message of a task that failed: after the wait that the
+// handler asked for, or at once.
+func (w *Worker) redeliver(j *job) {
+	wait := time.Duration(0)
+	if j.retry != nil {
+		wait = time.Until(retryTime(j.retry, time.Now()))
+	}
+	limit, _ := w.limit(j)
+	switch {
+	case wait > 0:
+		w.noteError(j)
+		w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, wait) })
+	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce:
+		w.requeue(j)
+	default:
+		w.settleBest(j, "nack", j.delivery.Nack)
+	}
 }
 
 // republish is for a message that is acked already but wanted again: nobody delivers

@@ -21,16 +21,22 @@ const (
 	passingPatience = 2 * time.Second
 )
 
+// stores tells whether ends of a job's queue are stored.
+func (*Worker) stores(j *job) bool {
+	backend, _ := j.dialect.backend()
+	return backend != nil
+}
+
 // storeOutcome stores the state of a finished task, where it is wanted.
 func (w *Worker) storeOutcome(j *job, store acks.Store) error {
 	wanted := j.storeErrors
 	if store == acks.StoreSuccess {
 		wanted = !j.ignoreResult
 	}
-	if store == acks.StoreNothing || !wanted || w.backend == nil || j.stored != nil {
+	if store == acks.StoreNothing || !wanted || !w.stores(j) || j.stored != nil {
 		return nil
 	}
-	return w.storeMeta(w.outcomeMeta(j, store), !j.mayBeStored)
+	return w.storeMeta(j, w.outcomeMeta(j, store), !j.mayBeStored)
 }
 
 // outcomeMeta is the record of a finished task.
@@ -77,53 +83,44 @@ func meta(id string, state protocol.State) protocol.Meta {
 func (w *Worker) metaOf(j *job, state protocol.State) protocol.Meta {
 	m := meta(j.message.ID, state)
 	m.GroupID, m.ParentID = j.message.GroupID, j.message.ParentID
-	if w.options.ResultExtended {
-		m.Extra = map[string]any{
-			"name": j.message.Task, "args": j.message.Args, "kwargs": j.message.Kwargs, "worker": w.options.Hostname,
-			"retries": int64(j.message.Retries), "queue": j.delivery.Queue(),
-		}
-		if len(j.message.StampedHeaders) > 0 {
-			m.Extra["stamped_headers"] = j.message.StampedHeaders
-			for name, stamp := range j.message.Stamps {
-				m.Extra[name] = stamp
-			}
-		}
-	}
+	j.dialect.record(j, &m)
 	return m
 }
 
 // storeOnce writes a passing state, STARTED or RETRY, if the backend takes it at
 // once.
-func (w *Worker) storeOnce(m protocol.Meta, first bool) {
-	if w.backend == nil {
+func (w *Worker) storeOnce(j *job, m protocol.Meta, first bool) {
+	backend, expires := j.dialect.backend()
+	if backend == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), passingPatience)
 	defer cancel()
-	if err := w.backend.Store(ctx, m, results.StoreOptions{Expires: w.options.ResultExpires, First: first}); err != nil {
+	if err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first}); err != nil {
 		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err, GivenUp: true})
 	}
 }
 
 // storeMeta writes a record, or as much of it as can be stored: who waits for the
 // task waits for its state. first says that no earlier state can exist.
-func (w *Worker) storeMeta(m protocol.Meta, first bool) error {
-	err := w.storeWhole(m, first)
+func (w *Worker) storeMeta(j *job, m protocol.Meta, first bool) error {
+	err := w.storeWhole(j, m, first)
 	if unstorable(err) && shorten(&m) {
-		err = w.storeWhole(m, first)
+		err = w.storeWhole(j, m, first)
 	}
 	return err
 }
 
 // storeWhole writes a record and tries again for a while.
-func (w *Worker) storeWhole(m protocol.Meta, first bool) error {
+func (w *Worker) storeWhole(j *job, m protocol.Meta, first bool) error {
+	backend, expires := j.dialect.backend()
 	if m.Status.Ready() {
 		m.DateDone = time.Now().In(w.options.Timezone)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), storePatience)
 	defer cancel()
 	try := func() (struct{}, error) {
-		err := w.backend.Store(ctx, m, results.StoreOptions{Expires: w.options.ResultExpires, First: first})
+		err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first})
 		first = false // an unconfirmed try may have stored it
 		if permanent(err) {
 			return struct{}{}, backoff.Permanent(err)

@@ -39,12 +39,12 @@ func inChord(m *protocol.Message) bool { return m.Chord != nil }
 
 // storeUnsupported tells whoever waits for the task, or for the chain it is part
 // of.
-func (w *Worker) storeUnsupported(e *unsupportedError) {
+func (w *Worker) storeUnsupported(j *job, e *unsupportedError) {
 	exception := protocol.Exception{Type: "NotImplementedError", Module: "builtins", Args: []any{e.Error()}}
 	refused := meta(e.message.ID, protocol.StateFailure)
 	refused.GroupID, refused.ParentID = e.message.GroupID, e.message.ParentID
-	if w.storeRefusal(refused, exception) {
-		w.storeRefusals(canvas.Rest(e.message), exception)
+	if refused.Result = exception; w.storeRefusal(j, refused) {
+		w.storeRefusals(j, canvas.Rest(e.message), exception)
 	}
 }
 
@@ -55,7 +55,7 @@ func (w *Worker) failChord(j *job) {
 	if err != nil {
 		return // the message is kept as it is
 	}
-	w.storeRefusals(canvas.Joined(m), protocol.Exception{
+	w.storeRefusals(j, canvas.Joined(m), protocol.Exception{
 		Type: "ChordError", Module: "celery.exceptions",
 		Args: []any{fmt.Sprintf("the chord can't be joined: %s is not registered with the worker of queue %q", m.Task, j.delivery.Queue())},
 	})
@@ -63,11 +63,11 @@ func (w *Worker) failChord(j *job) {
 
 // storeRefusals gives up with the first that the backend doesn't take: a message may
 // name thousands of steps, and each is tried for a while.
-func (w *Worker) storeRefusals(steps []canvas.Step, exception protocol.Exception) {
+func (w *Worker) storeRefusals(j *job, steps []canvas.Step, exception protocol.Exception) {
 	for _, step := range steps {
 		m := meta(step.ID, protocol.StateFailure)
-		m.GroupID = step.GroupID
-		if !w.storeRefusal(m, exception) {
+		m.GroupID, m.Result = step.GroupID, exception
+		if !w.storeRefusal(j, m) {
 			return
 		}
 	}

@@ -21,7 +21,7 @@ const finishedFor = 10_800 * time.Second
 type identity string
 
 func identityOf(queue string, e *protocol.Envelope, m *protocol.Message) identity {
-	if e.Properties.DeliveryTag == "" {
+	if e == nil || e.Properties.DeliveryTag == "" {
 		return ""
 	}
 	// With the length of each part, so that no two lists of parts look alike.

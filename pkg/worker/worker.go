@@ -41,14 +41,15 @@ type Worker struct {
 	fetchContext, workContext context.Context //nolint:containedctx // the two lifetimes of the engine, made by Start
 	stopFetch, cancelWork     context.CancelCauseFunc
 
-	consumers []transport.Consumer
-	fetchers  sync.WaitGroup
-	running   atomic.Bool
-	delivered atomic.Int64 // when the last message came, Unix nanoseconds
-	refused   atomic.Int32 // how many queues the broker refuses requests for
-	stopOnce  sync.Once
-	finished  chan struct{} // closed when everything is settled
-	abandoned atomic.Bool   // Stop has given up on handlers
+	consumers  []transport.Consumer
+	responders []transport.Subscription
+	fetchers   sync.WaitGroup
+	running    atomic.Bool
+	delivered  atomic.Int64 // when the last message came, Unix nanoseconds
+	refused    atomic.Int32 // how many queues the broker refuses requests for
+	stopOnce   sync.Once
+	finished   chan struct{} // closed when everything is settled
+	abandoned  atomic.Bool   // Stop has given up on handlers
 }
 
 // New makes a worker. The transport and the backend (nil = results disabled)
@@ -93,12 +94,18 @@ func (w *Worker) Start(ctx context.Context) error {
 		}
 		w.consumers = append(w.consumers, consumer)
 	}
+	if err := w.respond(); err != nil {
+		w.stopFetch(ErrShutdown)
+		w.cancelWork(ErrShutdown)
+		return errors.Join(err, w.closeResponders(), w.closeConsumers())
+	}
 	for i, queue := range w.options.Queues {
-		f := &fetcher{worker: w, queue: queue, consumer: w.consumers[i], alone: len(w.options.Queues) == 1}
+		f := &fetcher{worker: w, queue: queue, consumer: w.consumers[i], dialect: w.dialectOf(queue), alone: len(w.options.Queues) == 1}
 		w.fetchers.Go(func() { f.run(w.fetchContext) })
 	}
 	w.running.Store(true)
 	w.tellAcksLateIgnored()
+	w.tellNoRetryCeiling()
 	w.observe(Started{
 		Hostname: w.options.Hostname, Queues: w.options.Queues, Concurrency: w.options.Concurrency,
 		Tasks: w.registry.Names(),
@@ -178,6 +185,9 @@ func (w *Worker) hasEnded() bool {
 func (w *Worker) drain() {
 	defer close(w.finished)
 	w.fetchers.Wait()
+	if err := w.closeResponders(); err != nil {
+		w.observe(FetchFailed{Err: err})
+	}
 	w.parked.close()
 	w.held.close()
 	w.pool.close()
@@ -202,7 +212,7 @@ func (w *Worker) process(j *job) {
 		return
 	}
 	defer w.unclaim(j, false) // where settle has not ended it
-	if w.succeededBefore(j) || w.attempt(j) && w.run(j) {
+	if w.endedBefore(j) || w.attempt(j) && w.run(j) {
 		w.settle(j)
 	}
 }
