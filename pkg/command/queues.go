@@ -15,6 +15,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/config"
 	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
+	resultsrayserve "github.com/lovage-project/lovage/pkg/results/rayserve"
 	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
@@ -189,7 +190,8 @@ func (q *queueTool) list(ctx context.Context, client *kubemq.Client, all bool) e
 
 // isPlumbing tells queues without tasks by their names.
 func isPlumbing(channel string) bool {
-	return strings.HasPrefix(channel, resultskubemq.DefaultPrefix) || kubemq.IsOwnChannel(channel)
+	return strings.HasPrefix(channel, resultskubemq.DefaultPrefix) || strings.HasPrefix(channel, resultsrayserve.DefaultPrefix) ||
+		kubemq.IsOwnChannel(channel)
 }
 
 // peekedMessage is a message as --json prints it.

@@ -12,6 +12,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/results/rayserve"
 	"github.com/lovage-project/lovage/pkg/transport"
+	"github.com/lovage-project/lovage/pkg/worker"
 )
 
 // rayServeStore is where the results of some Ray Serve queues go: those whose results
@@ -53,9 +54,12 @@ func (r *rayServeStore) counts() observe.StoreCounts {
 	return observe.StoreCounts{Retries: int64(counts.Failed), Kept: int64(counts.Kept), Dropped: int64(counts.Dropped)}
 }
 
-// startRayServe starts the backends of Ray Serve queues, and returns them by the names
-// of the queues. They stop after the worker, and try to store what they keep.
-func (s *stack) startRayServe(ctx context.Context, settings *config.Settings, log *observe.Log) (map[string]results.Backend, error) {
+// startRayServe starts the backends of Ray Serve queues, and returns what the engine
+// needs to know of each queue. They stop after the worker, and try to store what they
+// keep.
+func (s *stack) startRayServe(
+	ctx context.Context, settings *config.Settings, log *observe.Log,
+) (map[string]worker.RayServeQueue, error) {
 	backends := map[string]results.Backend{}
 	for _, store := range s.rayServe {
 		backend, err := rayserve.New(rayserve.Config{
@@ -76,7 +80,14 @@ func (s *stack) startRayServe(ctx context.Context, settings *config.Settings, lo
 			backends[queue] = backend
 		}
 	}
-	return backends, nil
+	queues := map[string]worker.RayServeQueue{}
+	for _, queue := range settings.Worker.RayServe {
+		queues[queue.Name] = worker.RayServeQueue{
+			MaxRetries: queue.MaxRetries, FailedTaskQueue: queue.FailedTaskQueue,
+			UnprocessableTaskQueue: queue.UnprocessableTaskQueue, Backend: backends[queue.Name],
+		}
+	}
+	return queues, nil
 }
 
 // rayServeMetrics is nil where the worker has no Ray Serve queue.

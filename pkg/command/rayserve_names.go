@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lovage-project/lovage/pkg/config"
@@ -27,10 +28,11 @@ func checkRayServeNames(w config.Worker, target func(setting, queue string) erro
 		if err := checkChannel(named+".result_channel_prefix", queue.ResultChannelPrefix+"id"); err != nil {
 			return err
 		}
-		for setting, aside := range asideQueues(queue) {
-			if err := checkAside(named+"."+setting, aside, target); err != nil {
-				return err
-			}
+		if err := checkAside(named+".failed_task_queue", queue.FailedTaskQueue, target); err != nil {
+			return err
+		}
+		if err := checkAside(named+".unprocessable_task_queue", queue.UnprocessableTaskQueue, target); err != nil {
+			return err
 		}
 		if err := checkResultPrefix(named+".result_channel_prefix", queue.ResultChannelPrefix, w); err != nil {
 			return err
@@ -39,14 +41,11 @@ func checkRayServeNames(w config.Worker, target func(setting, queue string) erro
 	return nil
 }
 
-// asideQueues are those that messages of a queue are moved to, by their settings.
-func asideQueues(queue config.RayServeQueue) map[string]string {
-	aside := map[string]string{"failed_task_queue": queue.FailedTaskQueue, "unprocessable_task_queue": queue.UnprocessableTaskQueue}
-	maps.DeleteFunc(aside, func(_, queue string) bool { return queue == "" })
-	return aside
-}
-
+// checkAside refuses a queue for what is put aside; "" drops it.
 func checkAside(setting, queue string, target func(setting, queue string) error) error {
+	if queue == "" {
+		return nil
+	}
 	if err := checkChannel(setting, queue); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func checkChannel(setting, name string) error {
 // removes what is in the result's queue, and the rest of its name is the task's id,
 // which a stranger chooses.
 func checkResultPrefix(setting, prefix string, w config.Worker) error {
-	for queue := range rolesOf(w) {
+	for _, queue := range slices.Sorted(maps.Keys(rolesOf(w))) {
 		channel, err := kubemq.ChannelName(queue)
 		if err != nil {
 			return fmt.Errorf("%s: %w", setting, err)

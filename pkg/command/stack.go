@@ -86,6 +86,9 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
+	if options.RayServe, err = s.startRayServe(ctx, settings, log); err != nil {
+		return nil, err
+	}
 	if err := p.bindOnce(backend); err != nil {
 		return nil, err
 	}
