@@ -124,8 +124,14 @@ func (r *Registry) Hooks() Hooks {
 // it panics; the panics are returned, each a *PanicError.
 type Hooks struct{ all []any }
 
+// None tells whether there are no hooks, so that there is nothing to prepare for them.
+func (h Hooks) None() bool { return len(h.all) == 0 }
+
 // Then returns the hooks followed by more.
 func (h Hooks) Then(more Hooks) Hooks {
+	if len(h.all) == 0 {
+		return more
+	}
 	return Hooks{append(h.all[:len(h.all):len(h.all)], more.all...)}
 }
 

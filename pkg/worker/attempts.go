@@ -54,7 +54,7 @@ func (w *Worker) noteStart(j *job) (lost bool) {
 	if own, _ := j.dialect.limit(); !can || own == 0 || !j.policy.Late || w.transport.Capabilities().CountsAttempts {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), notePatience)
+	ctx, cancel := context.WithTimeout(w.settleContext, notePatience)
 	defer cancel()
 	wasted, err := noter.NoteStart(ctx)
 	if err != nil {

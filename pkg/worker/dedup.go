@@ -102,7 +102,7 @@ func (w *Worker) endedBefore(j *job) bool {
 	if backend == nil || j.message.ID == "" || !w.looksBack(j) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), lookPatience)
+	ctx, cancel := context.WithTimeout(w.settleContext, lookPatience)
 	defer cancel()
 	stored, err := backend.Fetch(ctx, j.message.ID)
 	if err != nil {

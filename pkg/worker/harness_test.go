@@ -73,7 +73,7 @@ func (h *harness) send(message protocol.Message) string {
 }
 
 // encode fills in what a producer always sends.
-func encode(t *testing.T, message *protocol.Message) []byte {
+func encode(t testing.TB, message *protocol.Message) []byte {
 	t.Helper()
 	if message.ID == "" {
 		message.ID = uuid.NewString()

@@ -11,13 +11,17 @@ import (
 
 // callReceivedHooks calls the hooks for a task that is going to run.
 func (w *Worker) callReceivedHooks(j *job) {
-	w.reportHooks(j.request, w.registry.Hooks().Received(w.hookContext(j.request), j.request))
+	if hooks := w.registry.Hooks(); !hooks.None() {
+		w.reportHooks(j.request, hooks.Received(w.hookContext(j.request), j.request))
+	}
 }
 
 // callPrerunHooks calls the hooks for a handler that is about to be called.
 func (w *Worker) callPrerunHooks(j *job) {
 	j.prerun = true
-	w.reportHooks(j.request, w.registry.Hooks().Prerun(w.hookContext(j.request), j.request))
+	if hooks := w.registry.Hooks(); !hooks.None() {
+		w.reportHooks(j.request, hooks.Prerun(w.hookContext(j.request), j.request))
+	}
 }
 
 // callHooks calls the hooks for the end of a task: those that go with the events
@@ -27,6 +31,9 @@ func (w *Worker) callHooks(j *job, decision acks.Decision) {
 		return // the run that stored it called them, as in Celery
 	}
 	hooks := j.task.Hooks().Then(w.registry.Hooks())
+	if hooks.None() {
+		return
+	}
 	ctx := w.hookContext(j.request)
 	for _, event := range decision.Events {
 		w.reportHooks(j.request, callEventHooks(ctx, hooks, j, event))
@@ -97,11 +104,10 @@ func (w *Worker) callUnprocessableHooks(queue, reason string, err error) {
 
 // hookContext outlives the worker's own: hooks are called while it stops.
 func (w *Worker) hookContext(request *tasks.Request) context.Context {
-	ctx := context.WithoutCancel(w.workContext)
 	if request == nil {
-		return ctx
+		return w.settleContext
 	}
-	return tasks.WithRequest(ctx, request)
+	return tasks.WithRequest(w.settleContext, request)
 }
 
 func (w *Worker) reportHooks(request *tasks.Request, panicked error) {

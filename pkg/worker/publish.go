@@ -19,7 +19,7 @@ const publishPatience = 30 * time.Second
 // has confirmed it. Sending again after an unconfirmed try may duplicate the
 // copy; not sending it again may lose it.
 func (w *Worker) publish(j *job, queue string, message transport.Outgoing) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), publishPatience)
+	ctx, cancel := context.WithTimeout(w.settleContext, publishPatience)
 	defer cancel()
 	try := func() (struct{}, error) {
 		err := w.transport.Publish(ctx, queue, message)

@@ -146,7 +146,7 @@ func (w *Worker) redeliver(j *job) {
 // it again if that fails.
 func (w *Worker) republish(j *job) {
 	w.noteError(j)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 	defer cancel()
 	if err := j.delivery.Requeue(ctx, requeueDelay(j.delivery.Attempt())); err != nil {
 		w.observe(PublishFailed{ID: j.request.ID, Queue: j.delivery.Queue(), Err: err, GivenUp: true})
@@ -161,7 +161,7 @@ func (w *Worker) settleBest(j *job, operation string, settle func(context.Contex
 
 // settleDelivery runs one settlement and reports a failure.
 func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+	ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 	defer cancel()
 	err := settle(ctx)
 	if err == nil {
@@ -185,7 +185,7 @@ func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Co
 // and right so.
 func (w *Worker) giveUp(j *job) {
 	bounded := func(settle func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), settleTimeout)
+		ctx, cancel := context.WithTimeout(w.settleContext, settleTimeout)
 		defer cancel()
 		return settle(ctx)
 	}

@@ -94,7 +94,7 @@ func (w *Worker) storeOnce(j *job, m protocol.Meta, first bool) {
 	if backend == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), passingPatience)
+	ctx, cancel := context.WithTimeout(w.settleContext, passingPatience)
 	defer cancel()
 	if err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first}); err != nil {
 		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err, GivenUp: true})
@@ -117,7 +117,7 @@ func (w *Worker) storeWhole(j *job, m protocol.Meta, first bool) error {
 	if m.Status.Ready() {
 		m.DateDone = time.Now().In(w.options.Timezone)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.workContext), storePatience)
+	ctx, cancel := context.WithTimeout(w.settleContext, storePatience)
 	defer cancel()
 	try := func() (struct{}, error) {
 		err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first})

@@ -37,9 +37,10 @@ type Worker struct {
 	window *window
 
 	// fetchContext ends when the worker stops fetching, workContext when running
-	// handlers are cancelled. Settling goes on under neither.
-	fetchContext, workContext context.Context //nolint:containedctx // the two lifetimes of the engine, made by Start
-	stopFetch, cancelWork     context.CancelCauseFunc
+	// handlers are cancelled. Settling goes on under neither, in settleContext, which
+	// doesn't end.
+	fetchContext, workContext, settleContext context.Context //nolint:containedctx // the lifetimes of the engine, made by Start
+	stopFetch, cancelWork                    context.CancelCauseFunc
 
 	consumers  []transport.Consumer
 	responders []transport.Subscription
@@ -85,6 +86,7 @@ func New(
 func (w *Worker) Start(ctx context.Context) error {
 	w.fetchContext, w.stopFetch = context.WithCancelCause(ctx)
 	w.workContext, w.cancelWork = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.settleContext = context.WithoutCancel(ctx)
 	for _, queue := range w.options.Queues {
 		consumer, err := w.transport.Consumer(queue)
 		if err != nil {
