@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	pb "github.com/kubemq-io/protobuf/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/protocol/rayserve"
+	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -103,6 +106,37 @@ func TestServesCeleryAndRayServeQueues(t *testing.T) {
 	}
 	s.signal(syscall.SIGTERM)
 	require.Equal(t, exitOK, s.exitCode())
+}
+
+// TestRayServeResultsAreStoredWhileTheWorkerStops: their backend stops after the worker.
+// That of Celery's tasks is disabled here, which concerns nobody.
+func TestRayServeResultsAreStoredWhileTheWorkerStops(t *testing.T) {
+	b, err := broker.New(broker.Config{Listen: "127.0.0.1:0"})
+	require.NoError(t, err)
+	require.NoError(t, b.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, b.Stop()) })
+	started, release := make(chan struct{}), make(chan struct{})
+	r := tasks.NewRegistry()
+	tasks.Handle(r, "test.slow", func(context.Context, tasks.None) (string, error) {
+		close(started)
+		<-release
+		return "done", nil
+	})
+	s := startService(t, r, "-b", "kubemq://"+b.Addr().String(), "--", "result_backend=disabled://",
+		"queues=[{name: text, protocol: rayserve, max_retries: 3, failed_task_queue: text.failed}]")
+	ray := newProducer(t, b.Addr().String())
+	ray.enqueue("text", "t-1", "test.slow")
+	<-started
+	s.signal(syscall.SIGTERM)
+	s.await("Warm shutdown")
+	close(release)
+	require.Equal(t, exitOK, s.exitCode())
+	require.Equal(t, "done", ray.result("rayserve-result-", "t-1").Result)
+	queues, err := ray.client.Queues(t.Context(), "text", "text.failed")
+	require.NoError(t, err)
+	for _, queue := range queues {
+		require.Zero(t, queue.Depth, queue.Name)
+	}
 }
 
 func checkRayServeDocument(t *testing.T, text string) {
