@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
 	"bench":                {"pkg/broker"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
-	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker"},
+	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker", "pkg/transport"},
 }
 
 // onlyIn are imports that one package keeps to itself.
@@ -54,7 +54,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/viper":            {"pkg/config"},
 	"github.com/cockroachdb/pebble/v2":  {"pkg/broker"},
 	"go.etcd.io/bbolt":                  {"pkg/tasks/oncebolt"},
-	"github.com/kubemq-io/protobuf/go":  {"pkg/broker", "pkg/transport/kubemq", "pkg/results/kubemq", "bench"},
+	"github.com/kubemq-io/protobuf/go":  {"pkg/broker", "pkg/transport/kubemq", "pkg/results/kubemq", "pkg/rayserve", "bench"},
 	"github.com/gocelery/gocelery":      {"pkg/tasks/gocelery"},
 	"github.com/vmihailenco/msgpack/v5": {"pkg/protocol"},
 	"log":                               {},

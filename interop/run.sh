@@ -45,8 +45,9 @@ formats() {
 binaries=$(mktemp -d)
 trap 'rm -rf "$binaries"' EXIT
 (cd "$root" && go build -o "$binaries/interop-worker" ./interop/worker && go build -o "$binaries/worker" ./cmd/worker &&
-  go build -o "$binaries/quirkbroker" ./interop/quirkbroker)
+  go build -o "$binaries/quirkbroker" ./interop/quirkbroker && go build -o "$binaries/requestpeer" ./interop/requestpeer)
 export LOVAGE_WORKER_BIN=$binaries/interop-worker LOVAGE_BIN=$binaries/worker LOVAGE_QUIRKBROKER_BIN=$binaries/quirkbroker
+export LOVAGE_REQUESTPEER_BIN=$binaries/requestpeer
 
 case ${1:-both} in
 both)

@@ -25,10 +25,15 @@ func (s Status) State() protocol.State {
 	return protocol.State(s)
 }
 
-// StatusOf is the adapter's name of one of Celery's states.
+// StatusOf is the adapter's name of one of Celery's states: CANCELLED for REVOKED, and
+// STARTED for RETRY, which the adapter's callers don't know; else the same.
 func StatusOf(state protocol.State) Status {
-	if state == protocol.StateRevoked {
+	switch state {
+	case protocol.StateRevoked:
 		return StatusCancelled
+	case protocol.StateRetry:
+		return StatusStarted
+	default:
+		return Status(state)
 	}
-	return Status(state)
 }

@@ -181,6 +181,7 @@ func TestProgress(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	require.Equal(t, protocol.StateRevoked, rayserve.StatusCancelled.State())
 	require.Equal(t, rayserve.StatusCancelled, rayserve.StatusOf(protocol.StateRevoked))
+	require.Equal(t, rayserve.StatusStarted, rayserve.StatusOf(protocol.StateRetry))
 	for status, ended := range map[rayserve.Status]bool{
 		rayserve.StatusPending: false, rayserve.StatusStarted: false,
 		rayserve.StatusSuccess: true, rayserve.StatusFailure: true, rayserve.StatusCancelled: true,

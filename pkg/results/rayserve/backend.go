@@ -54,7 +54,7 @@ type Hooks struct {
 	Kept func(taskID string, err error)
 	// Dropped is called when a state that was kept is lost, and why.
 	Dropped func(taskID string, err error)
-	// Replaced is called when a record can't be written as it is, as in Form.
+	// Replaced is called when a record can't be written as it is, for each try (Form).
 	Replaced func(taskID string, err error)
 }
 

@@ -3,6 +3,7 @@ package rayserve
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,39 @@ func TestResultsWhereTheAdapterLooks(t *testing.T) {
 	require.NoError(t, b.Forget(t.Context(), "1"))
 	_, err = b.Fetch(t.Context(), "1")
 	require.ErrorIs(t, err, results.ErrNotFound)
+}
+
+// TestAdapterSeesAStateAtAnyMoment: it takes the oldest message, and an empty queue
+// for PENDING.
+func TestAdapterSeesAStateAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	address := startBroker(t, broker.Config{Listen: "127.0.0.1:0"}).Addr().String()
+	client, err := connection.NewClient(connection.Config{Address: address})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	b := open(t, address, Hooks{}, patience)
+	states := []protocol.State{protocol.StatePending, protocol.StateStarted, protocol.StateFailure, protocol.StateSuccess}
+	require.NoError(t, b.Store(t.Context(), meta("1", states[0]), results.StoreOptions{First: true}))
+	stored := make(chan error, 1)
+	go func() {
+		for _, state := range states[1:] {
+			if err := b.Store(t.Context(), meta("1", state), results.StoreOptions{}); err != nil {
+				stored <- err
+				return
+			}
+		}
+		stored <- nil
+	}()
+	last := 0
+	for end := time.Now().Add(patience); last < len(states)-1; {
+		seen, err := Form{}.Decode([]byte(oldest(t, client, "1")))
+		require.NoError(t, err)
+		at := slices.Index(states, seen.Status)
+		require.GreaterOrEqual(t, at, last, "%s after %s", seen.Status, states[last])
+		require.True(t, time.Now().Before(end), "the last state seen is %s", seen.Status)
+		last = at
+	}
+	require.NoError(t, <-stored)
 }
 
 // TestBrokerComesBack: a result outlives a broker that is away.

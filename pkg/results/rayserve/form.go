@@ -32,7 +32,8 @@ type Form struct {
 	// MaxResult is the largest record in bytes; 0 means DefaultMaxResult. A larger SUCCESS
 	// is written with a null result and an error that gives both sizes.
 	MaxResult int
-	// Replaced, if set, is told of each record that had to be written another way, and why.
+	// Replaced, if set, is told of each record that had to be written another way, and why;
+	// again for each try to store it.
 	Replaced func(taskID string, err error)
 }
 

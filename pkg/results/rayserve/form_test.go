@@ -3,6 +3,7 @@ package rayserve
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,7 @@ func TestRecordsThatAreReplaced(t *testing.T) {
 	}{
 		"large result": {
 			protocol.Meta{Status: protocol.StateSuccess, Result: long}, protocol.StateSuccess,
-			"the result of 120146 bytes exceeds the limit of 8192 bytes", "a record of 120146 bytes, at most 8192",
+			"the result of 120139 bytes exceeds the limit of 8192 bytes", "a record of 120139 bytes, at most 8192",
 		},
 		"large error": {
 			protocol.Meta{Status: protocol.StateFailure, Result: protocol.Exception{Type: "ValueError", Args: []any{long}}}, protocol.StateFailure,
@@ -41,7 +42,7 @@ func TestRecordsThatAreReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			replaced = nil
-			c.meta.TaskID = "1"
+			c.meta.TaskID, c.meta.DateDone = "1", time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 			if c.meta.Extra == nil {
 				c.meta.Extra = map[string]any{}
 			}

@@ -22,7 +22,7 @@ const (
 	// maxRest is the longest pause of the background between two tries that failed.
 	maxRest = 30 * time.Second
 	// lastPatience bounds what Stop tries.
-	lastPatience = 5 * time.Second
+	lastPatience = 10 * time.Second
 )
 
 // hopeless tells whether trying again changes nothing.

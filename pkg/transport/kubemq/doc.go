@@ -21,6 +21,8 @@
 //   - A Get can't be taken back. The answer to one that nobody waits for any more
 //     is handed back to the queue, or serves the next Receive (polls.go).
 //   - A message id is unique per send: servers index delayed messages by it.
+//   - Requests are read before anybody can answer them, because their time runs from
+//     when they are read; what waits is bounded (respond.go).
 //   - Connection loss is one state for the whole transport, found out by whoever
 //     notices first (link.go). Everything else waits for it to end.
 //

@@ -200,7 +200,7 @@ func TestAnswerTooLargeForTheServer(t *testing.T) {
 }
 
 // TestWaitingRequestsAreBounded: beyond the bound no more are read, until one has its
-// turn or gives up.
+// turn or gives up; and one that gave up is not worked on.
 func TestWaitingRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ size, fit int }{
@@ -212,7 +212,11 @@ func TestWaitingRequestsAreBounded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := &responder{slots: make(chan struct{}, 1), waiting: semaphore.NewWeighted(maxWaiting)}
-				r.answer = func(context.Context, []byte) ([]byte, bool) { return nil, false }
+				answered := 0
+				r.answer = func(context.Context, []byte) ([]byte, bool) {
+					answered++
+					return nil, false
+				}
 				body := make([]byte, c.size)
 				r.slots <- struct{}{} // the only one is taken
 				begun := time.Now()
@@ -223,8 +227,10 @@ func TestWaitingRequestsAreBounded(t *testing.T) {
 				require.Zero(t, time.Since(begun))
 				require.NoError(t, r.take(t.Context(), t.Context(), &pb.Request{Body: body, Timeout: 5000}))
 				require.Equal(t, time.Second, time.Since(begun), "when the first gave up")
+				<-time.After(time.Second + time.Millisecond) // all but the last have
 				<-r.slots
 				r.running.Wait()
+				require.Equal(t, 1, answered)
 				require.Empty(t, r.slots)
 				require.True(t, r.waiting.TryAcquire(maxWaiting), "all is given back")
 			})

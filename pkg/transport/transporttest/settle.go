@@ -89,6 +89,23 @@ func (s *suite) nack(t *testing.T) {
 	empty(t, tr, c)
 }
 
+// nackByAnother: the count is the message's, whoever handed it back.
+func (s *suite) nackByAnother(t *testing.T) {
+	t.Helper()
+	queue, workers := queueName(), []transport.Transport{s.start(t), s.start(t)}
+	publish(t, workers[0], queue, "x")
+	for attempt := 1; attempt <= 4; attempt++ {
+		tr := workers[attempt%2]
+		c, err := tr.Consumer(queue)
+		require.NoError(t, err)
+		d := one(t, c)
+		require.Equal(t, attempt, d.Attempt())
+		require.Equal(t, attempt > 1, d.Redelivered())
+		require.NoError(t, d.Nack(t.Context()))
+		require.NoError(t, c.Close())
+	}
+}
+
 // requeue is T-K5: each way back counts as an attempt.
 func (s *suite) requeue(t *testing.T) {
 	t.Helper()

@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) transport.Transport, options ...O
 			{"AckManyAtOnce", s.ackManyAtOnce},
 			{"AckIsPrompt", s.ackIsPrompt},
 			{"Nack", s.nack},
+			{"NackByAnother", s.nackByAnother},
 			{"Requeue", s.requeue},
 			{"RequeueBeyondMaximum", s.requeueBeyondMaximum},
 			{"Postpone", s.postpone},
