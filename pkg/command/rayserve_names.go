@@ -92,6 +92,17 @@ func addRayServeRoles(roles map[string]string, queues []config.RayServeQueue) {
 	}
 }
 
+// queueNames are those of the queues to consume, for a line of the log.
+func queueNames(w config.Worker) string {
+	names := slices.Clone(w.Queues)
+	for i, name := range names {
+		if slices.ContainsFunc(w.RayServe, func(queue config.RayServeQueue) bool { return queue.Name == name }) {
+			names[i] += " (rayserve)"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // queuesText says which protocol each queue speaks, and what follows from that, a line
 // each.
 func queuesText(w config.Worker) string {

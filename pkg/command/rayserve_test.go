@@ -94,6 +94,7 @@ func TestServesCeleryAndRayServeQueues(t *testing.T) {
 	require.Equal(t, exitOK, code, errOut)
 	require.Equal(t, "5\n", out)
 
+	s.await("queues celery, text (rayserve), images (rayserve)")
 	s.await("Tasks of images that fail are delivered again without an end")
 	require.Equal(t, 1, strings.Count(s.log.String(), "without an end"))
 	checkRayServeDocument(t, get(t, "http://"+settings.Health.Listen+"/rayserve"))

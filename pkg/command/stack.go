@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,7 +104,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 		monitor.watch(ctx, engine)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
-		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, strings.Join(options.Queues, ", ")))
+		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, queueNames(settings.Worker)))
 	if err := engine.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, failed(err)
 	}
