@@ -8,7 +8,8 @@ import (
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
-// RayServeConfig says what a RayServe tells of besides what it observes.
+// RayServeConfig says what a RayServe tells of besides what it observes. Depths and
+// Ready must be set.
 type RayServeConfig struct {
 	// Queues are the worker's Ray Serve queues.
 	Queues []RayServeQueue
