@@ -42,8 +42,8 @@ func (p *program) check(settings *config.Settings) error {
 	if err := checkConnections(settings); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n",
-		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()))
+	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n%s",
+		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()), queuesText(settings.Worker))
 	return err
 }
 
@@ -103,6 +103,9 @@ func checkNames(w config.Worker) error {
 		}
 		return nil
 	}
+	if err := checkRayServeNames(w, target); err != nil {
+		return err
+	}
 	if w.DeadLetterQueue != "" {
 		if err := target("dead_letter_queue", w.DeadLetterQueue); err != nil {
 			return err
@@ -111,7 +114,7 @@ func checkNames(w config.Worker) error {
 	if w.UnprocessableQueue == "" {
 		return nil
 	}
-	for _, queue := range w.Queues {
+	for _, queue := range w.CeleryQueues() {
 		if err := target("unprocessable_queue", strings.ReplaceAll(w.UnprocessableQueue, "%s", queue)); err != nil {
 			return err
 		}

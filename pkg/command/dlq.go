@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -34,6 +35,8 @@ func (p *program) dlqCommand() *cobra.Command {
 type dlqTool struct {
 	*queueTool
 	deep bool
+	// rayServe are the configured worker's Ray Serve queues, once letters may be taken.
+	rayServe []config.RayServeQueue
 }
 
 // look opens a queue whose letters stay where they are; to look deeply takes them
@@ -52,6 +55,7 @@ func (d *dlqTool) take(ctx context.Context, queue string, use func(context.Conte
 	if err != nil {
 		return err
 	}
+	d.rayServe = settings.Worker.RayServe
 	same := func(consumed string) bool { return sameChannel(consumed, queue) }
 	if slices.ContainsFunc(settings.Worker.Queues, same) {
 		return fmt.Errorf("%q is a queue that the worker consumes, not one of dead letters", queue)

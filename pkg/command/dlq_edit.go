@@ -111,7 +111,7 @@ func (d *dlqTool) edit(ctx context.Context, box *letterBox, id string, edit lett
 	}
 	edited, destination := kubemq.Rewritten(found[0], content.body, content.metadata, content.task, content.id), box.queue
 	if f.replay {
-		edited, destination = kubemq.Restored(found[0]), to
+		edited, destination = d.restored(found[0], to), to
 		edited.Body, edited.Metadata = content.body, content.metadata
 	}
 	run := &letterRun{letterWork: &letterWork{did: "edited"}, tool: d}

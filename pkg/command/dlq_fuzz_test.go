@@ -18,6 +18,7 @@ func FuzzShownLetter(f *testing.F) {
 		`{"task": "t", "id": "1"}`, "ValueError('\x1b[2J')", "2026-11-29T12:00:00Z")
 	f.Add([]byte("\x80\x04"), "[", "\u202e", "never")
 	f.Add([]byte(`{"body": "{}", "headers": {"compression": "application/x-gzip"}, "properties": {}}`), `{"task": 3}`, "", "")
+	f.Add([]byte(`{"task_id": "1\u001b", "task_name": "t", "args": [NaN], "kwargs": {}}`), "", "", "")
 	f.Fuzz(func(t *testing.T, body []byte, metadata, detail, when string) {
 		message := &pb.QueueMessage{Body: body, Metadata: metadata, Tags: map[string]string{
 			"lovage-detail": detail, "lovage-time": when, "lovage-traceback": detail, "lovage-queue": metadata,

@@ -57,7 +57,7 @@ func identify(message *kubemq.QueueMessage) (task, id string) {
 	}
 	envelope, err := protocol.DecodeEnvelope(message.Body, letterLimits())
 	if err != nil {
-		return "", ""
+		return identifyRayServe(message.Body, letterLimits())
 	}
 	decoded, err := protocol.DecodeMessage(envelope, protocol.DecodeOptions{Limits: letterLimits()})
 	var invalid *protocol.InvalidTaskError

@@ -166,7 +166,7 @@ func (r *letterRun) apply(ctx context.Context, client *kubemq.Client, l letter, 
 		return err
 	}
 	if to != "" {
-		if err := sendTo(ctx, client, kubemq.Restored(message), to); err != nil {
+		if err := sendTo(ctx, client, r.tool.restored(message, to), to); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ type rewritten struct {
 func (e *letterEdit) rewrite(body []byte) (rewritten, error) {
 	envelope, err := protocol.DecodeEnvelope(body, protocol.DefaultLimits())
 	if err != nil {
-		return rewritten{}, err
+		return e.rewriteRayServe(body, err)
 	}
 	if err := e.change(envelope); err != nil {
 		return rewritten{}, err

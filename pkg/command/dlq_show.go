@@ -74,7 +74,10 @@ func shownOf(message *kubemq.QueueMessage) shownLetter {
 // open decodes the body as far as that is safe.
 func (s *shownLetter) open() error {
 	envelope, err := protocol.DecodeEnvelope(s.Body, protocol.DefaultLimits())
-	if err != nil {
+	switch {
+	case err != nil && s.openRayServe():
+		return nil
+	case err != nil:
 		return err
 	}
 	s.ContentType = envelope.ContentType

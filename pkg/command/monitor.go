@@ -29,6 +29,7 @@ type monitor struct {
 	client     *kubemq.Client
 	metrics    *observe.Metrics
 	watchdog   *observe.Watchdog
+	rayServe   *observe.RayServe // nil without such queues
 	// transport and engine are nil until they are made: questions come before them.
 	transport atomic.Pointer[kubemq.Transport]
 	engine    atomic.Pointer[worker.Worker]
@@ -38,7 +39,7 @@ type monitor struct {
 }
 
 // newMonitor is nil where nothing asks for it.
-func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection) (*monitor, error) {
+func newMonitor(settings *config.Settings, registry *tasks.Registry, connection *observe.Connection, stores []*rayServeStore) (*monitor, error) {
 	if settings.Health.Listen == "" {
 		return nil, nil
 	}
@@ -55,10 +56,11 @@ func newMonitor(settings *config.Settings, registry *tasks.Registry, connection 
 			return nil, err
 		}
 	}
+	depths := &observe.Depths{Roles: m.roles, Ask: m.depths}
 	m.metrics = observe.NewMetrics(observe.MetricsConfig{
-		Tasks: registry.Names(), Load: m.load, Connection: connection, Delayed: m.delayed,
-		Depths: &observe.Depths{Roles: m.roles, Ask: m.depths},
+		Tasks: registry.Names(), Load: m.load, Connection: connection, Delayed: m.delayed, Depths: depths,
 	})
+	m.rayServe = rayServeMetrics(settings.Worker.RayServe, stores, depths, m.ready)
 	m.watchdog = observe.NewWatchdog(observe.WatchdogConfig{
 		Limit: settings.Health.Watchdog, Queues: settings.Worker.Queues, Load: m.load, Oldest: m.oldest,
 	})
@@ -71,10 +73,13 @@ func rolesOf(w config.Worker) map[string]string {
 	if w.DeadLetterQueue != "" {
 		roles[w.DeadLetterQueue] = observe.RoleDeadLetters
 	}
-	for _, queue := range w.Queues {
+	for _, queue := range w.CeleryQueues() {
 		if aside := strings.ReplaceAll(w.UnprocessableQueue, "%s", queue); aside != "" {
 			roles[aside] = observe.RoleUnprocessable
 		}
+	}
+	addRayServeRoles(roles, w.RayServe)
+	for _, queue := range w.Queues {
 		roles[queue] = observe.RoleTasks
 	}
 	return roles
@@ -82,9 +87,21 @@ func rolesOf(w config.Worker) map[string]string {
 
 // start listens; others are metrics to tell besides the worker's own.
 func (m *monitor) start(ctx context.Context, others ...prometheus.Collector) (*observe.Health, error) {
-	return observe.StartHealth(ctx, observe.HealthConfig{
-		Address: m.settings.Health.Listen, Ready: m.ready, Metrics: m.metrics.Handler(others...), Profiles: m.settings.Health.Profiles,
-	})
+	health := observe.HealthConfig{Address: m.settings.Health.Listen, Ready: m.ready, Profiles: m.settings.Health.Profiles}
+	if m.rayServe != nil {
+		health.RayServe = m.rayServe
+		others = append(others, m.rayServe)
+	}
+	health.Metrics = m.metrics.Handler(others...)
+	return observe.StartHealth(ctx, health)
+}
+
+// observers are those of the worker.
+func (m *monitor) observers() []worker.Observer {
+	if m.rayServe == nil {
+		return []worker.Observer{m.metrics}
+	}
+	return []worker.Observer{m.metrics, m.rayServe}
 }
 
 // watch begins when the worker is made.

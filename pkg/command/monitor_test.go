@@ -69,7 +69,7 @@ func TestOldestIsAMessageThatIsReady(t *testing.T) {
 				"broker_url": "kubemq://" + r.config.Listen, "health.listen": "127.0.0.1:1",
 			}})
 			require.NoError(t, err)
-			m, err := newMonitor(settings, registry(nil), &observe.Connection{})
+			m, err := newMonitor(settings, registry(nil), &observe.Connection{}, nil)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, m.stop()) }()
 			oldest := func() string {

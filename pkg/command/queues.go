@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/config"
 	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
+	resultsrayserve "github.com/lovage-project/lovage/pkg/results/rayserve"
 	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
@@ -188,7 +190,8 @@ func (q *queueTool) list(ctx context.Context, client *kubemq.Client, all bool) e
 
 // isPlumbing tells queues without tasks by their names.
 func isPlumbing(channel string) bool {
-	return strings.HasPrefix(channel, resultskubemq.DefaultPrefix) || kubemq.IsOwnChannel(channel)
+	return strings.HasPrefix(channel, resultskubemq.DefaultPrefix) || strings.HasPrefix(channel, resultsrayserve.DefaultPrefix) ||
+		kubemq.IsOwnChannel(channel)
 }
 
 // peekedMessage is a message as --json prints it.
@@ -217,7 +220,7 @@ func (q *queueTool) peek(ctx context.Context, client *kubemq.Client, channel str
 			Metadata:   m.Metadata, Tags: m.Tags, Body: m.Body,
 		}
 		peeked[i] = one
-		task, id := taskOf(m.Metadata)
+		task, id := taskOf(m)
 		rows[i] = []any{one.Sequence, one.Queued.Format(time.RFC3339), one.Deliveries, len(one.Body), printable(task), printable(id)}
 	}
 	if q.json {
@@ -226,17 +229,18 @@ func (q *queueTool) peek(ctx context.Context, client *kubemq.Client, channel str
 	return q.printTable("SEQUENCE\tQUEUED\tDELIVERIES\tBYTES\tTASK\tID", rows)
 }
 
-// taskOf reads the task's name and id from a message's headers; a message without
-// Celery's headers has none.
-func taskOf(metadata string) (task, id string) {
+// taskOf reads the task's name and id from a message's headers, or from the body of a
+// Ray Serve task; another message without Celery's headers has none.
+func taskOf(m *kubemq.QueueMessage) (task, id string) {
 	var headers struct {
 		Task string `json:"task"`
 		ID   string `json:"id"`
 	}
-	if json.Unmarshal([]byte(metadata), &headers) != nil {
-		return "-", "-"
+	if json.Unmarshal([]byte(m.Metadata), &headers) == nil {
+		return headers.Task, headers.ID
 	}
-	return headers.Task, headers.ID
+	task, id = identifyRayServe(m.Body, letterLimits())
+	return cmp.Or(task, "-"), cmp.Or(id, "-")
 }
 
 func (q *queueTool) purge(ctx context.Context, client *kubemq.Client, channel string) error {

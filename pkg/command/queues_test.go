@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lovage-project/lovage/pkg/broker"
+	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
 // startQueues runs a broker with two published tasks in the queue "orders", and
@@ -102,8 +103,8 @@ func TestQueuesMistakes(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	require.Equal(t, "tâche.1", printable("tâche.1"))
 	require.Equal(t, `"a\x1b[2Jb"`, printable("a\x1b[2Jb"))
-	task, id := taskOf(`{"task": "t", "id": "1"}`)
+	task, id := taskOf(&kubemq.QueueMessage{Metadata: `{"task": "t", "id": "1"}`})
 	require.Equal(t, "t 1", task+" "+id)
-	task, id = taskOf("not json")
+	task, id = taskOf(&kubemq.QueueMessage{Metadata: "not json"})
 	require.Equal(t, "- -", task+" "+id)
 }

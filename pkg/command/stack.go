@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +33,8 @@ type stack struct {
 	// connection is the one to the broker.
 	connection observe.Connection
 	embedded   *broker.Broker // nil if it isn't
+	// rayServe is where the results of Ray Serve queues go.
+	rayServe []*rayServeStore
 }
 
 // stop ends everything, the last started first.
@@ -48,7 +49,7 @@ func (s *stack) stop() error {
 
 // start brings up the broker if it is embedded, the connections and the worker.
 func (p *program) start(ctx context.Context, settings *config.Settings, logger *zap.Logger) (_ *stack, err error) {
-	s := &stack{logger: logger, failed: make(chan error, 2)}
+	s := &stack{logger: logger, failed: make(chan error, 2), rayServe: rayServeStores(settings.Worker.RayServe)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -68,7 +69,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err := s.startEmbedded(ctx, settings); err != nil {
 		return nil, failed(err)
 	}
-	monitor, err := newMonitor(settings, p.registry, &s.connection)
+	monitor, err := newMonitor(settings, p.registry, &s.connection, s.rayServe)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +85,15 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if err != nil {
 		return nil, err
 	}
+	if options.RayServe, err = s.startRayServe(ctx, settings, log); err != nil {
+		return nil, err
+	}
 	if err := p.bindOnce(backend); err != nil {
 		return nil, err
 	}
 	if monitor != nil {
 		monitor.transport.Store(connection)
-		observers = append(observers, monitor.metrics)
+		observers = append(observers, monitor.observers()...)
 	}
 	engine, err := worker.New(options, p.registry, connection, backend, append(observers, log)...)
 	if err != nil {
@@ -100,7 +104,7 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 		monitor.watch(ctx, engine)
 	}
 	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
-		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, strings.Join(options.Queues, ", ")))
+		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, queueNames(settings.Worker)))
 	if err := engine.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, failed(err)
 	}

@@ -63,11 +63,11 @@ func (v value) layer() layer {
 }
 
 func (b *builder) worker() Worker {
-	v := b.values
+	v, entries := b.values, b.entries()
 	w := Worker{
 		Hostname:                 get[string](v, "hostname"),
 		Concurrency:              get[int](v, "worker_concurrency"),
-		Queues:                   b.queues(),
+		Queues:                   b.queues(entries),
 		AcksLate:                 get[bool](v, "task_acks_late"),
 		AcksOnFailure:            b.either("task_acks_on_failure", "task_acks_on_failure_or_timeout"),
 		AcksOnTimeout:            b.either("task_acks_on_timeout", "task_acks_on_failure_or_timeout"),
@@ -101,6 +101,7 @@ func (b *builder) worker() Worker {
 	if _, err := NodeName(w.Hostname, "host"); err != nil {
 		b.fail(v.settings["hostname"], strings.TrimPrefix(err.Error(), "config: "))
 	}
+	w.RayServe = b.rayServe(entries, w.Queues)
 	b.delivery(&w)
 	b.checkSideQueues(w)
 	return w
@@ -192,38 +193,10 @@ func (b *builder) checkSideQueues(w Worker) {
 	if strings.Contains(strings.ReplaceAll(w.UnprocessableQueue, "%s", ""), "%") {
 		b.fail(setting, quoted(w.UnprocessableQueue)+" is not allowed: %s is the only placeholder")
 	}
-	for _, queue := range w.Queues {
+	for _, queue := range w.CeleryQueues() {
 		if aside := strings.ReplaceAll(w.UnprocessableQueue, "%s", queue); slices.Contains(w.Queues, aside) {
 			b.fail(setting, quoted(aside)+" is consumed by this worker: bad messages would come back to it")
 			return
 		}
 	}
-}
-
-// queues are task_queues or the default queue, narrowed by -Q and -X.
-func (b *builder) queues() []string {
-	known := get[[]string](b.values, "task_queues")
-	if known == nil {
-		known = []string{get[string](b.values, "task_default_queue")}
-	}
-	chosen := known
-	if wanted := b.values.settings["queues"]; len(get[[]string](b.values, "queues")) > 0 {
-		chosen = get[[]string](b.values, "queues")
-		for _, name := range chosen {
-			if !slices.Contains(known, name) && !get[bool](b.values, "task_create_missing_queues") {
-				b.fail(wanted, quoted(name)+" is not in task_queues, and task_create_missing_queues is false")
-			}
-		}
-	}
-	excluded := get[[]string](b.values, "exclude_queues")
-	var left []string
-	for _, name := range chosen {
-		if !slices.Contains(excluded, name) && !slices.Contains(left, name) {
-			left = append(left, name)
-		}
-	}
-	if len(left) == 0 {
-		b.fail(b.values.settings["exclude_queues"], "leaves no queue to consume")
-	}
-	return left
 }

@@ -21,6 +21,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add([]byte(secrets))
 	f.Add([]byte("task_routes: &a {b: *a, c: [*a, *a]}\ntask_queues: {a: *a}"))
+	f.Add([]byte("queues: [{name: &a r, protocol: rayserve, max_retries: 3}, *a, {name: x, ? {} : y}]"))
 	f.Add([]byte("? [a]\n: b\n<<: {log: x}\n!!binary x: 1\nresult_expires: 1e400\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const token = "7355608-7355608"

@@ -163,7 +163,7 @@ func (s Setting) fromText(text string) (*yaml.Node, error) {
 		return stringNode(text), nil
 	case Bool, Int, Number, Seconds:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: trimmed}, nil
-	case Names, Queues:
+	case Names, Queues, Served:
 		if !strings.HasPrefix(trimmed, "[") && !strings.HasPrefix(trimmed, "{") {
 			return nameList(trimmed), nil
 		}

@@ -35,6 +35,7 @@ func load(source Source, data []byte) (*Settings, []Warning, error) {
 		foldBroker(layer, known, found)
 	}
 	effective := decodeAll(known, merged(known.table, file, environment, overrides), found)
+	effective.served = highestWithMaps(overrides, environment, file)
 	if err := found.err(); err != nil {
 		return nil, nil, err // what depends on a wrong value would only confuse
 	}

@@ -113,7 +113,7 @@ func TestMistakesOutsideTheFile(t *testing.T) {
 		{Source{Environ: []string{"LOVAGE_WORKER_CONCURRENCY=0"}}, "environment variable LOVAGE_WORKER_CONCURRENCY: worker_concurrency: 0 is not allowed: at least 1"},
 		{Source{Environ: []string{"CELERY_BROKER_URL=redis://:pw@h"}}, "environment variable CELERY_BROKER_URL: broker_url: redis:// is not supported yet (Redis): kubemq://host:port, kubemq+tls://host:port or embedded://"},
 		{Source{Environ: []string{"LOVAGE_TASK_ROUTES={"}}, "environment variable LOVAGE_TASK_ROUTES: task_routes: line 1: did not find expected node content"},
-		{Source{Environ: []string{"LOVAGE_QUEUES=a,,b"}}, `environment variable LOVAGE_QUEUES: queues: "" in the list is not allowed: a list of names`},
+		{Source{Environ: []string{"LOVAGE_QUEUES=a,,b"}}, `environment variable LOVAGE_QUEUES: queues: "" in the list is not allowed: a list of queue names, or of maps with a name and a protocol`},
 		{Source{Overrides: map[string]string{"worker.concurrency": "many"}}, `command line: worker_concurrency: "many" is not allowed: a whole number, from 1 to 1000000 or auto`},
 		{Source{Overrides: map[string]string{"worker.concurency": "1"}}, "command line: worker.concurency: unknown setting, the nearest is worker_concurrency"},
 		{Source{Overrides: map[string]string{"x\ny": "1"}}, "command line: x y: unknown setting"},

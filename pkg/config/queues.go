@@ -58,3 +58,38 @@ func uniqueNames(nodes []*yaml.Node) ([]string, error) {
 	}
 	return names, nil
 }
+
+// queues are those of task_queues and of the maps in queues, or the default queue,
+// narrowed by -Q and -X.
+func (b *builder) queues(entries []queueEntry) []string {
+	known := get[[]string](b.values, "task_queues")
+	for _, entry := range entries {
+		if !slices.Contains(known, entry.name) {
+			known = append(known[:len(known):len(known)], entry.name)
+		}
+	}
+	if known == nil {
+		known = []string{get[string](b.values, "task_default_queue")}
+	}
+	chosen := known
+	wanted := b.values.settings["queues"]
+	if names := as[[]string](wanted); len(names) > 0 && wanted.source != b.values.served {
+		chosen = names
+		for _, name := range chosen {
+			if !slices.Contains(known, name) && !get[bool](b.values, "task_create_missing_queues") {
+				b.fail(wanted, quoted(name)+" is not in task_queues, and task_create_missing_queues is false")
+			}
+		}
+	}
+	excluded := get[[]string](b.values, "exclude_queues")
+	var left []string
+	for _, name := range chosen {
+		if !slices.Contains(excluded, name) && !slices.Contains(left, name) {
+			left = append(left, name)
+		}
+	}
+	if len(left) == 0 {
+		b.fail(b.values.settings["exclude_queues"], "leaves no queue to consume")
+	}
+	return left
+}

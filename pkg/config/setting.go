@@ -22,6 +22,7 @@ const (
 	Address Kind = "host:port"
 	Names   Kind = "a list of names"
 	Queues  Kind = "a list of queue names, a list of maps with a name, or a map keyed by name"
+	Served  Kind = "a list of queue names, or of maps with a name and a protocol"
 	Map     Kind = "a map"
 	Options Kind = "a map of options"
 	Any     Kind = "anything"

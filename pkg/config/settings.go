@@ -22,9 +22,14 @@ type Worker struct {
 	Hostname string
 	// Concurrency is the number of slots, at least 1 (worker_concurrency).
 	Concurrency int
-	// Queues are the queues to consume, at least one, each once: task_queues or
-	// task_default_queue, narrowed by queues (-Q) and exclude_queues (-X).
+	// Queues are the queues to consume, at least one, each once: task_queues and
+	// the maps in queues, or task_default_queue, narrowed by names in queues (-Q)
+	// and by exclude_queues (-X).
 	Queues []string
+
+	// RayServe are those of Queues whose messages are Ray Serve's (queues with
+	// protocol: rayserve).
+	RayServe []RayServeQueue
 
 	// AcksLate is task_acks_late.
 	AcksLate bool

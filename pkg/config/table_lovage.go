@@ -7,7 +7,10 @@ func lovageTable() []Setting {
 			Doc: "embedded runs a broker inside the worker; short for broker_url: embedded://."},
 		{Name: "hostname", Kind: Text, Default: "celery@%h",
 			Doc: "Node name (-n); %h = host name, %n = its first part, %d = its domain."},
-		{Name: "queues", Kind: Names, Doc: "Consumes these queues only (-Q)."},
+		{Name: "queues", Kind: Served,
+			Doc: "Consumes these queues only (-Q). A list with maps says which protocol a queue's messages have, and adds to task_queues: " +
+				"{name: …, protocol: celery or rayserve}. A rayserve queue takes max_retries, failed_task_queue, unprocessable_task_queue, " +
+				"result_channel_prefix (rayserve-result-), result_expiry (3600) and max_result_size (4194304)."},
 		{Name: "exclude_queues", Kind: Names, Doc: "Consumes all but these queues (-X)."},
 
 		{Name: "unprocessable_queue", Kind: Text, Default: `"%s.unprocessable"`,

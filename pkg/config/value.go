@@ -36,6 +36,8 @@ func (s Setting) decode(node *yaml.Node) (any, error) {
 		return s.decodeNames(node)
 	case Queues:
 		return decodeQueues(node)
+	case Served:
+		return s.decodeServed(node)
 	case Map, Options:
 		return s.decodeMap(node)
 	case Any:

@@ -21,6 +21,9 @@ type values struct {
 	// options holds the options of each connection (broker_transport_options),
 	// by the setting that each stands for.
 	options map[string]map[string]value
+	// served is the list of queues that says which protocol each one has; nil if
+	// none does. A list of names may stand above it.
+	served *raw
 }
 
 // decodeAll decodes what the sources give and fills in the defaults.

@@ -37,26 +37,32 @@ type Depths struct {
 
 	mu    sync.Mutex
 	at    time.Time
-	known map[string]int64 // nil where the broker did not tell
+	known map[string]int64
+	err   error // why the broker did not tell
 }
 
-// collect sends the depths, those of a moment ago if there are any.
-func (d *Depths) collect(to chan<- prometheus.Metric) {
+// current are the depths, those of a moment ago if there are any. The map is not
+// written to. One who asks and leaves spoils nobody's answer, so ctx is asked for its
+// values only.
+func (d *Depths) current(ctx context.Context) (map[string]int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at.IsZero() || time.Since(d.at) >= depthsAge {
-		ctx, cancel := context.WithTimeout(context.Background(), depthsPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), depthsPatience)
 		defer cancel()
-		known, err := d.Ask(ctx)
-		if err != nil {
-			known = nil
-		}
-		d.known, d.at = known, time.Now()
+		d.known, d.err = d.Ask(ctx)
+		d.at = time.Now()
 	}
-	if d.known == nil {
+	return d.known, d.err
+}
+
+// collect sends the depths, if the broker tells.
+func (d *Depths) collect(to chan<- prometheus.Metric) {
+	known, err := d.current(context.Background())
+	if err != nil || known == nil {
 		return
 	}
 	for queue, role := range d.Roles {
-		to <- prometheus.MustNewConstMetric(descDepth, prometheus.GaugeValue, float64(d.known[queue]), queue, role)
+		to <- prometheus.MustNewConstMetric(descDepth, prometheus.GaugeValue, float64(known[queue]), queue, role)
 	}
 }

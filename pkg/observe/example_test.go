@@ -1,7 +1,12 @@
 package observe_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,4 +37,30 @@ func ExampleNewMetrics() {
 		}
 	}
 	// Output: lovage_tasks_received_total shop.process_order 1
+}
+
+// The metrics of Ray Serve's adapter are an observer for worker.New and a handler for
+// whatever server a program has.
+func ExampleNewRayServe() {
+	metrics := observe.NewRayServe(observe.RayServeConfig{
+		Queues: []observe.RayServeQueue{{Name: "inference", FailedTaskQueue: "inference.failed"}},
+		Depths: &observe.Depths{Ask: func(context.Context) (map[string]int64, error) {
+			return map[string]int64{"inference": 3}, nil // of the broker
+		}},
+		Ready: func() error { return nil },
+	})
+	metrics.Observe(worker.TaskSucceeded{Request: &tasks.Request{Queue: "inference"}, Runtime: time.Second})
+
+	answer := httptest.NewRecorder()
+	metrics.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/rayserve", http.NoBody))
+	fmt.Println(strings.Join(strings.Split(answer.Body.String(), "\n")[:8], "\n"))
+	// Output:
+	// {
+	//   "queue_depth": 3,
+	//   "in_flight": 0,
+	//   "dlq_depth": 0,
+	//   "tasks_enqueued_total": 0,
+	//   "tasks_completed_total": {
+	//     "SUCCESS": 1,
+	//     "FAILURE": 0
 }

@@ -33,6 +33,8 @@ type HealthConfig struct {
 	Ready func() error
 	// Metrics, if set, answers /metrics.
 	Metrics http.Handler
+	// RayServe, if set, answers /rayserve.
+	RayServe http.Handler
 	// Profiles turns the profiles of net/http/pprof on. They show names and stacks,
 	// no values, and cost time while they are taken.
 	Profiles bool
@@ -40,7 +42,7 @@ type HealthConfig struct {
 
 // Health answers over HTTP: GET /healthz while the process lives, GET /readyz while
 // the worker consumes, for the probes of a container (/health and /ready are the
-// same), GET /metrics and, where that is wanted, /debug/pprof/.
+// same), GET /metrics and, where that is wanted, /rayserve and /debug/pprof/.
 type Health struct {
 	server   *http.Server
 	listener net.Listener
@@ -82,6 +84,9 @@ func (c HealthConfig) routes() http.Handler {
 	}
 	if c.Metrics != nil {
 		mux.Handle("GET /metrics", c.Metrics)
+	}
+	if c.RayServe != nil {
+		mux.Handle("GET /rayserve", c.RayServe)
 	}
 	if c.Profiles {
 		// Without pprof's cmdline: a broker's URL with its token may stand there.

@@ -40,6 +40,8 @@ func (l *Log) Observe(event worker.Event) {
 		l.unknown(e)
 	case worker.MessageUnprocessable:
 		l.unprocessable(e)
+	case worker.NoRetryCeiling:
+		l.noRetryCeiling(e)
 	default:
 		l.operation(e)
 	}

@@ -82,6 +82,14 @@ func TestLines(t *testing.T) {
 			worker.AcksLateIgnored{Tasks: []string{"a", "b"}},
 			"WARNING/MainProcess] acks_late has no effect with broker_transport_options.auto_ack: the broker acks what it hands over. Tasks: a, b",
 		},
+		"no retry ceiling": {
+			worker.NoRetryCeiling{Queue: "text"},
+			"WARNING/MainProcess] Tasks of text that fail are delivered again without an end: max_retries and failed_task_queue are not both set",
+		},
+		"dropped": {
+			worker.MessageUnprocessable{Queue: "text", Err: errors.New("no task_name")},
+			"ERROR/MainProcess] Received invalid task message: no task_name. The message is dropped.",
+		},
 		"not settled": {
 			worker.SettleFailed{Operation: "ack", Queue: "q", ID: "id", Err: errors.New("no")},
 			"ERROR/MainProcess] Couldn't ack message of q[id], it will be delivered again: no",

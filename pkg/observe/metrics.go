@@ -54,7 +54,7 @@ type Metrics struct {
 	runtime, wait                                  *prometheus.HistogramVec
 	unprocessable, storeRetries, storeFailures     prometheus.Counter
 	publishRetries, publishFailures, settleFailure prometheus.Counter
-	fetchFailures                                  prometheus.Counter
+	fetchFailures, dropped                         prometheus.Counter
 	all                                            []prometheus.Collector
 }
 
@@ -120,6 +120,7 @@ func NewMetrics(config MetricsConfig) *Metrics {
 		return keep(m, prometheus.NewCounter(prometheus.CounterOpts{Name: "lovage_" + name + "_total", Help: help}))
 	}
 	m.unprocessable = counter("messages_unprocessable", "Messages that could not be decoded.")
+	m.dropped = counter("messages_dropped", "Messages that could not be decoded or are of no task, and were kept nowhere.")
 	m.storeRetries = counter("result_store_retries", "Attempts to store a result that failed and were repeated.")
 	m.storeFailures = counter("result_store_failures", "Results that were given up.")
 	m.publishRetries = counter("publish_retries", "Attempts to publish a copy of a message that failed and were repeated.")
@@ -167,6 +168,9 @@ func (m *Metrics) Observe(event worker.Event) {
 		m.count(countDuplicate, e.Request.Task)
 	case worker.TaskUnknown:
 		m.count(countUnknown, e.Task)
+		if e.KeptIn == "" && !e.Requeued {
+			m.dropped.Inc()
+		}
 	default:
 		m.trouble(e)
 	}
@@ -177,6 +181,9 @@ func (m *Metrics) trouble(event worker.Event) {
 	switch e := event.(type) {
 	case worker.MessageUnprocessable:
 		m.unprocessable.Inc()
+		if e.KeptIn == "" {
+			m.dropped.Inc()
+		}
 	case worker.StoreFailed:
 		chosen(e.GivenUp, m.storeFailures, m.storeRetries).Inc()
 	case worker.PublishFailed:
