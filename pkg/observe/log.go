@@ -112,13 +112,13 @@ func (l *Log) retryBounded(e worker.RetryBounded) {
 
 func (l *Log) unknown(e worker.TaskUnknown) {
 	fields := []zap.Field{zap.String("task", e.Task), zap.String("id", e.ID), zap.String("queue", e.Queue)}
-	if e.Requeued {
+	if e.Fate == worker.HandedBack {
 		l.logger.Warn(fmt.Sprintf("Received unregistered task of type '%s'. Handed back to %s for another worker. [id: %s]",
 			e.Task, e.Queue, e.ID), fields...)
 		return
 	}
 	l.logger.Error(fmt.Sprintf("Received unregistered task of type '%s'. The message %s. [id: %s]",
-		e.Task, keptText(e.KeptIn), e.ID), fields...)
+		e.Task, fateText(e.Fate, e.KeptIn), e.ID), fields...)
 }
 
 func (l *Log) unprocessable(e worker.MessageUnprocessable) {
@@ -130,15 +130,21 @@ func (l *Log) unprocessable(e worker.MessageUnprocessable) {
 	case errors.As(e.Err, &undecodable):
 		level, text = zapcore.DPanicLevel, "Can't decode message body"
 	}
-	l.log(level, fmt.Sprintf("%s: %v. The message %s.", text, e.Err, keptText(e.KeptIn)),
+	l.log(level, fmt.Sprintf("%s: %v. The message %s.", text, e.Err, fateText(e.Fate, e.KeptIn)),
 		zap.String("queue", e.Queue), zap.String("kept_in", e.KeptIn), zap.String("reason", e.Reason))
 }
 
-func keptText(queue string) string {
-	if queue == "" {
+func fateText(fate worker.Fate, queue string) string {
+	switch fate {
+	case worker.Kept:
+		return "is kept in " + queue
+	case worker.HandedBack:
+		return "is handed back"
+	case worker.Answered:
+		return "is a query, which is answered with that"
+	default:
 		return "is dropped"
 	}
-	return "is kept in " + queue
 }
 
 // operation is what happens around the tasks.

@@ -32,7 +32,7 @@ func TestLines(t *testing.T) {
 			`INFO/MainProcess] Task é.add[id\n[x: INFO] paid\x1b[2J] received`,
 		},
 		"a forged task": {
-			worker.TaskUnknown{Task: "no\r", ID: "i\n", Queue: "q", KeptIn: "k"},
+			worker.TaskUnknown{Task: "no\r", ID: "i\n", Queue: "q", KeptIn: "k", Fate: worker.Kept},
 			`ERROR/MainProcess] Received unregistered task of type 'no\r'. The message is kept in k. [id: i\n]`,
 		},
 		"succeeded": {worker.TaskSucceeded{Request: request(), Result: int64(5), Runtime: 10 * time.Millisecond}, "INFO/MainProcess] Task proj.add[id] succeeded in 0.01s: 5"},
@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 		"rejected":  {worker.TaskRejected{Request: request(), Reason: "bad"}, "INFO/MainProcess] Task proj.add[id] rejected: bad"},
 		"expired":   {worker.TaskRevoked{Request: request(), Expired: true}, "INFO/MainProcess] Discarding revoked task: proj.add[id] (expired)"},
 		"unknown": {
-			worker.TaskUnknown{Task: "no.such", ID: "id", Queue: "q", KeptIn: "q.unprocessable"},
+			worker.TaskUnknown{Task: "no.such", ID: "id", Queue: "q", KeptIn: "q.unprocessable", Fate: worker.Kept},
 			"ERROR/MainProcess] Received unregistered task of type 'no.such'. The message is kept in q.unprocessable. [id: id]",
 		},
 		"undecodable": {
@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 			"CRITICAL/MainProcess] Can't decode message body: ",
 		},
 		"unknown message": {
-			worker.MessageUnprocessable{Queue: "q", Err: protocol.ErrUnknownMessage, KeptIn: "k"},
+			worker.MessageUnprocessable{Queue: "q", Err: protocol.ErrUnknownMessage, KeptIn: "k", Fate: worker.Kept},
 			"WARNING/MainProcess] Received unknown message. Wrong destination?!?",
 		},
 		"dead letter": {

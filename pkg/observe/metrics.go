@@ -168,7 +168,7 @@ func (m *Metrics) Observe(event worker.Event) {
 		m.count(countDuplicate, e.Request.Task)
 	case worker.TaskUnknown:
 		m.count(countUnknown, e.Task)
-		if e.KeptIn == "" && !e.Requeued {
+		if e.Fate == worker.Dropped {
 			m.dropped.Inc()
 		}
 	default:
@@ -181,7 +181,7 @@ func (m *Metrics) trouble(event worker.Event) {
 	switch e := event.(type) {
 	case worker.MessageUnprocessable:
 		m.unprocessable.Inc()
-		if e.KeptIn == "" {
+		if e.Fate == worker.Dropped {
 			m.dropped.Inc()
 		}
 	case worker.StoreFailed:

@@ -47,7 +47,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		"lovage_tasks_cancelled_total":        worker.TaskCancelled{Request: r},
 		"lovage_tasks_dead_lettered_total":    worker.DeadLettered{Request: r, Task: r.Task},
 		"lovage_tasks_duplicate_total":        worker.TaskDuplicate{Request: r},
-		"lovage_messages_unprocessable_total": worker.MessageUnprocessable{KeptIn: "aside"},
+		"lovage_messages_unprocessable_total": worker.MessageUnprocessable{KeptIn: "aside", Fate: worker.Kept},
 		"lovage_result_store_retries_total":   worker.StoreFailed{},
 		"lovage_result_store_failures_total":  worker.StoreFailed{GivenUp: true},
 		"lovage_publish_retries_total":        worker.PublishFailed{},

@@ -151,7 +151,7 @@ func (q *rayServeQueue) ran(request *tasks.Request, runtime time.Duration) {
 
 // unknown counts a task without a handler, whose caller is told of a failure.
 func (q *rayServeQueue) unknown(e worker.TaskUnknown) {
-	if !e.Requeued {
+	if e.Fate != worker.HandedBack {
 		q.failed++
 	}
 }

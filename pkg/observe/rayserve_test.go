@@ -62,7 +62,7 @@ func TestRayServeDocument(t *testing.T) {
 		runTask(r, "celery", time.Hour, func(q *tasks.Request) worker.Event { return worker.TaskSucceeded{Request: q, Runtime: time.Hour} })
 		r.Observe(worker.TaskStarted{Request: &tasks.Request{ID: "running", Queue: "images"}})
 		r.Observe(worker.TaskUnknown{Queue: "images"})
-		r.Observe(worker.TaskUnknown{Queue: "images", Requeued: true})
+		r.Observe(worker.TaskUnknown{Queue: "images", Fate: worker.HandedBack})
 		r.Observe(worker.Polled{Queue: "images", Took: 250 * time.Millisecond})
 		<-time.After(time.Second)
 		r.Observe(worker.Polled{Queue: "text", Took: time.Second, Delivered: 1})
@@ -201,7 +201,7 @@ func TestDroppedMessagesAreCounted(t *testing.T) {
 	m := newTestMetrics(nil)
 	for _, event := range []worker.Event{
 		worker.MessageUnprocessable{}, worker.TaskUnknown{}, // dropped
-		worker.MessageUnprocessable{KeptIn: "q"}, worker.TaskUnknown{KeptIn: "q"}, worker.TaskUnknown{Requeued: true},
+		worker.MessageUnprocessable{KeptIn: "q", Fate: worker.Kept}, worker.TaskUnknown{KeptIn: "q", Fate: worker.Kept}, worker.TaskUnknown{Fate: worker.HandedBack},
 	} {
 		m.Observe(event)
 	}

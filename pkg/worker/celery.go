@@ -80,7 +80,7 @@ func (c celery) record(j *job, m *protocol.Meta) {
 	}
 }
 
-func (celery) unregistered(err *protocol.UnknownTaskError) protocol.Meta {
+func (celery) unregistered(_ *job, err *protocol.UnknownTaskError) protocol.Meta {
 	m := meta(err.ID, protocol.StateFailure)
 	m.GroupID, m.ParentID = err.GroupID, err.ParentID
 	m.Result = protocol.Exception{Type: "NotRegistered", Module: "celery.exceptions", Args: []any{err.Task}}

@@ -25,7 +25,7 @@ func (w *Worker) deadLetter(j *job) {
 	if queue == "" && j.outcome == acks.Reject && !j.policy.Late {
 		return // acked before it ran, and nobody wants it
 	}
-	if queue = w.keep(j, queue, reason, j.err); queue == "" {
+	if w.keep(j, queue, reason, j.err) != Kept {
 		return
 	}
 	w.observe(DeadLettered{Request: j.request, ID: j.request.ID, Task: j.request.Task, Queue: queue, Reason: reason, Err: j.err})
@@ -58,21 +58,22 @@ func deadReason(j *job) string {
 	}
 }
 
-// keep moves the raw message to a queue, or drops it where there is none. It
-// returns the queue that has it now; "" where it is dropped, or could not be moved
-// and is handed back.
-func (w *Worker) keep(j *job, queue, reason string, err error) (kept string) {
+// keep moves the raw message to a queue, or drops it where there is none.
+func (w *Worker) keep(j *job, queue, reason string, err error) Fate {
 	if queue == "" {
 		w.settleBest(j, "ack", j.delivery.Ack)
-		return ""
+		if _, asked := j.delivery.(*inquiry); asked {
+			return Answered
+		}
+		return Dropped
 	}
 	letter := w.letter(j, err)
 	letter.Queue, letter.Reason = queue, reason
 	err = w.settleDelivery(j, "dead-letter", func(ctx context.Context) error { return j.delivery.DeadLetter(ctx, letter) })
 	if err != nil && !errors.Is(err, transport.ErrCopied) {
-		return ""
+		return HandedBack
 	}
-	return queue
+	return Kept
 }
 
 // letter is what is kept beside a message that is put aside because of err.

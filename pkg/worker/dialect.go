@@ -41,7 +41,7 @@ type dialect interface {
 	// record adds to a job's record what the dialect keeps in it.
 	record(j *job, m *protocol.Meta)
 	// unregistered is the failure of a task that nobody here knows.
-	unregistered(err *protocol.UnknownTaskError) protocol.Meta
+	unregistered(j *job, err *protocol.UnknownTaskError) protocol.Meta
 	// callersCancel tells whether a caller ends a task by storing REVOKED for it: then
 	// the state is looked at before the handler starts and while it runs.
 	callersCancel() bool

@@ -73,8 +73,8 @@ func (h *harness) send(message protocol.Message) string {
 }
 
 // encode fills in what a producer always sends.
-func encode(t testing.TB, message *protocol.Message) []byte {
-	t.Helper()
+func encode(tb testing.TB, message *protocol.Message) []byte {
+	tb.Helper()
 	if message.ID == "" {
 		message.ID = uuid.NewString()
 	}
@@ -88,10 +88,10 @@ func encode(t testing.TB, message *protocol.Message) []byte {
 		message.Queue = "celery"
 	}
 	envelope, err := protocol.EncodeMessage(message, protocol.EncodeOptions{Protocol: protocol.Protocol2, Compression: message.Compression})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	envelope.Properties.DeliveryTag = uuid.NewString()
 	body, err := envelope.Encode()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return body
 }
 

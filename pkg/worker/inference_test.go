@@ -60,6 +60,8 @@ func TestInference(t *testing.T) {
 		answer, answered := h.broker.query("models", []byte("nonsense"), time.Second)
 		require.True(t, answered)
 		require.Contains(t, string(answer), `"error": "ValueError: rayserve: malformed message`)
+		require.Equal(t, Answered, seen[MessageUnprocessable](h.recorder)[0].Fate)
+		require.Equal(t, Answered, seen[TaskUnknown](h.recorder)[0].Fate)
 		require.Empty(t, h.broker.sent())
 		require.Empty(t, h.broker.waiting("failed"))
 		require.Empty(t, h.results.metas, "an inference has no record")

@@ -109,18 +109,34 @@ type (
 	TaskEnded struct{ Request *tasks.Request }
 )
 
+// Fate is what became of a message that is no task of this worker.
+type Fate int
+
+// The fates.
+const (
+	// Dropped: it is gone; no queue is set for such messages.
+	Dropped Fate = iota
+	// Kept: it is in a queue for people to look at.
+	Kept
+	// HandedBack: it will be delivered again, here or to another worker.
+	HandedBack
+	// Answered: it was a query, and who has asked knows why it failed.
+	Answered
+)
+
 // Messages that don't become tasks, and what goes wrong.
 type (
 	// TaskUnknown means: no handler is registered. KeptIn is the queue that has the
-	// message now, "" if it was dropped; Requeued that it was handed back.
+	// message now, where its fate is Kept.
 	TaskUnknown struct {
 		Task, ID, Queue, KeptIn string
-		Requeued                bool
+		Fate                    Fate
 	}
 	// MessageUnprocessable means: the message can't be decoded or asks for what the
 	// worker can't do. KeptIn as above.
 	MessageUnprocessable struct {
 		Queue, KeptIn, Reason string
+		Fate                  Fate
 		Err                   error
 	}
 	// DeadLettered means: a message has been moved to the dead-letter queue Queue.

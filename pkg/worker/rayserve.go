@@ -134,8 +134,9 @@ func (rayServe) record(j *job, m *protocol.Meta) {
 	}
 }
 
-func (rayServe) unregistered(err *protocol.UnknownTaskError) protocol.Meta {
+func (r rayServe) unregistered(j *job, err *protocol.UnknownTaskError) protocol.Meta {
 	m := meta(err.ID, protocol.StateFailure)
+	r.record(j, &m)
 	m.Result = protocol.Exception{
 		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", err.Task)},
 	}

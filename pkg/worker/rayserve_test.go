@@ -238,6 +238,7 @@ func TestRayServeMalformed(t *testing.T) {
 					odd := seen[MessageUnprocessable](h.recorder)
 					require.Len(t, odd, 1)
 					require.Equal(t, kept, odd[0].KeptIn)
+					require.Equal(t, map[bool]Fate{true: Kept, false: Dropped}[kept != ""], odd[0].Fate)
 					require.Equal(t, reasonMalformed, odd[0].Reason)
 					if kept != "" {
 						require.Len(t, h.broker.waiting(kept), 1)
@@ -262,7 +263,8 @@ func TestRayServeUnknownTask(t *testing.T) {
 			lines := h.journaled()
 			require.Equal(t, []string{"store FAILURE", "dead-letter odd unregistered"}, lines[len(lines)-2:])
 			require.Contains(t, h.record("id-1"), `"error": "NotRegistered: no task \"`+name+`\" is registered with the worker"`)
-			require.Equal(t, "odd", seen[TaskUnknown](h.recorder)[0].KeptIn)
+			require.Equal(t, TaskUnknown{Task: name, ID: "id-1", Queue: "models", KeptIn: "odd", Fate: Kept}, seen[TaskUnknown](h.recorder)[0])
+			require.Contains(t, h.record("id-1"), `"created_at": "2026-11-29T10:00:00+00:00"`)
 		})
 	}
 }
@@ -445,4 +447,25 @@ func TestRayServeOptions(t *testing.T) {
 		change(&o)
 		require.ErrorIs(t, o.validate(), ErrOptions, name)
 	}
+}
+
+// TestFateHandedBack: a message that could not be put aside is not told as dropped.
+func TestFateHandedBack(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		failures := 1
+		h.broker.fail = func(operation string) error {
+			if operation == "dead-letter odd malformed" && failures > 0 {
+				failures--
+				return errors.New("away")
+			}
+			return nil
+		}
+		h.broker.put("models", &fakeMessage{body: []byte("{")})
+		h.start()
+		elapse(2 * requeueMax)
+		h.journaled()
+		odd := seen[MessageUnprocessable](h.recorder)
+		require.Len(t, odd, 2)
+		require.Equal(t, []Fate{HandedBack, Kept}, []Fate{odd[0].Fate, odd[1].Fate})
+	})
 }

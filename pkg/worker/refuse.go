@@ -39,18 +39,20 @@ func (w *Worker) refuse(j *job, err error) {
 // handed to the other workers of the queue a number of times first.
 func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	queue := j.delivery.Queue()
-	event := TaskUnknown{Task: err.Task, ID: err.ID, Queue: queue}
+	event := TaskUnknown{Task: err.Task, ID: err.ID, Queue: queue, Fate: HandedBack}
 	if w.options.UnknownTask == UnknownRequeue && j.delivery.Attempt() < w.options.UnknownAttempts {
-		event.Requeued = true
 		w.observe(event)
 		w.requeue(j)
 		return
 	}
-	reached := w.storeRefusal(j, j.dialect.unregistered(err))
+	reached := w.storeRefusal(j, j.dialect.unregistered(j, err))
 	if reached && j.envelope != nil && err.Task == canvas.ChordUnlock {
 		w.failChord(j)
 	}
-	event.KeptIn = w.keep(j, j.dialect.unprocessableQueue(queue), reasonUnregistered, err)
+	keeper := j.dialect.unprocessableQueue(queue)
+	if event.Fate = w.keep(j, keeper, reasonUnregistered, err); event.Fate == Kept {
+		event.KeptIn = keeper
+	}
 	w.observe(event)
 	w.callUnknownHooks(err.Task, err.ID, queue)
 }
@@ -69,8 +71,12 @@ func (w *Worker) storeRefusal(j *job, m protocol.Meta) (reached bool) {
 
 func (w *Worker) unprocessable(j *job, err error) {
 	reason := reasonOf(err)
-	kept := w.keep(j, j.dialect.unprocessableQueue(j.delivery.Queue()), reason, err)
-	w.observe(MessageUnprocessable{Queue: j.delivery.Queue(), KeptIn: kept, Reason: reason, Err: err})
+	event := MessageUnprocessable{Queue: j.delivery.Queue(), Reason: reason, Err: err}
+	keeper := j.dialect.unprocessableQueue(event.Queue)
+	if event.Fate = w.keep(j, keeper, reason, err); event.Fate == Kept {
+		event.KeptIn = keeper
+	}
+	w.observe(event)
 	w.callUnprocessableHooks(j.delivery.Queue(), reason, err)
 }
 
