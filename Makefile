@@ -17,12 +17,17 @@ demo: ## Run real Celery against the worker with the embedded broker, and print 
 	@bash examples/demo/run.sh
 
 .PHONY: test
-test: lint test-go kill test-interop test-demo test-container ## Run everything CI runs
+test: lint test-go check-manifests kill test-interop test-demo test-container ## Run everything CI runs
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
 	@GO=$(GO) bash scripts/gotest.sh -race ./...
 	@GO=$(GO) bash scripts/gotest.sh -run OneMessage ./interop/gosdk # KubeMQ's SDK has a data race there
+
+.PHONY: check-manifests
+check-manifests: ## Check deploy/kubernetes against the API of Kubernetes and KEDA
+# The manifests are outside of the test's module, so changes to them don't end the cache.
+	cd deploy/kubernetes/check && $(GO) test -count=1 ./...
 
 KILLS ?= 50
 
