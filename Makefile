@@ -17,7 +17,7 @@ demo: ## Run real Celery against the worker with the embedded broker, and print 
 	@bash examples/demo/run.sh
 
 .PHONY: test
-test: lint test-go test-bench kill test-interop test-demo test-container ## Run everything CI runs
+test: lint test-go test-bench check-manifests kill test-interop test-demo test-container ## Run everything CI runs
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
@@ -35,6 +35,11 @@ test-bench: ## Run each micro-benchmark once, so that they go on working
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks: decoding, binding, encoding, the stores
 	@$(GO) test -benchmem $(MICRO)
+
+.PHONY: check-manifests
+check-manifests: ## Check deploy/kubernetes against the API of Kubernetes and KEDA
+# The manifests are outside of the test's module, so changes to them don't end the cache.
+	cd deploy/kubernetes/check && $(GO) test -count=1 ./...
 
 KILLS ?= 50
 

@@ -42,8 +42,8 @@ func (p *program) check(settings *config.Settings) error {
 	if err := checkConnections(settings); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %d slots, %d tasks\n%s",
-		len(settings.Worker.Queues), settings.Worker.Concurrency, len(p.registry.Names()), queuesText(settings.Worker))
+	_, err := fmt.Fprintf(p.out, "configuration is valid: %d queues, %s slots, %d tasks\n%s",
+		len(settings.Worker.Queues), slotsText(settings.Worker), len(p.registry.Names()), queuesText(settings.Worker))
 	return err
 }
 

@@ -32,6 +32,9 @@ var settingFlags = []struct{ name, short, setting, usage string }{
 	{"result-backend", "", "result_backend", "URL of the result backend"},
 }
 
+// autoscaleFlag is Celery's flag for two settings: max,min or max alone.
+const autoscaleFlag = "autoscale"
+
 func (f *flags) addShared(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&f.config, "config", os.Getenv(configVariable),
 		"configuration file; also $"+configVariable)
@@ -42,6 +45,7 @@ func (f *flags) addWorker(cmd *cobra.Command) {
 	for _, flag := range settingFlags {
 		f.set.StringP(flag.name, flag.short, "", flag.usage)
 	}
+	f.set.String(autoscaleFlag, "", "most and least tasks at the same time, as max,min; how many follows the depth of the queues")
 }
 
 // overrides are the settings that flags and trailing setting=value pairs give.
@@ -60,6 +64,16 @@ func (f *flags) overrides(pairs []string) (map[string]string, error) {
 	for _, flag := range settingFlags {
 		if set := f.set.Lookup(flag.name); set.Changed {
 			overrides[flag.setting] = set.Value.String()
+		}
+	}
+	if set := f.set.Lookup(autoscaleFlag); set.Changed {
+		most, least, both := strings.Cut(set.Value.String(), ",")
+		if most == "" || both && least == "" {
+			return nil, fmt.Errorf("--autoscale is %q, max,min or max is needed", set.Value)
+		}
+		overrides["worker_autoscale.max"] = most
+		if both {
+			overrides["worker_autoscale.min"] = least
 		}
 	}
 	return overrides, nil

@@ -146,19 +146,7 @@ func (m *monitor) ready() error {
 
 // depths are those of the queues that have a role.
 func (m *monitor) depths(ctx context.Context) (map[string]int64, error) {
-	all, err := m.client.Queues(ctx, slices.Collect(maps.Values(m.channels))...)
-	if err != nil {
-		return nil, err
-	}
-	byChannel := make(map[string]int64, len(all))
-	for _, one := range all {
-		byChannel[one.Name] = one.Depth
-	}
-	depths := map[string]int64{}
-	for queue, channel := range m.channels {
-		depths[queue] = byChannel[channel]
-	}
-	return depths, nil
+	return m.client.Depths(ctx, slices.Collect(maps.Keys(m.channels))...)
 }
 
 // oldest peeks at a queue that has messages. Depths count those in flight too, so

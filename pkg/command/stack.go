@@ -103,8 +103,8 @@ func (p *program) start(ctx context.Context, settings *config.Settings, logger *
 	if monitor != nil {
 		monitor.watch(ctx, engine)
 	}
-	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %d, queues %s", Version,
-		settings.Broker.Consume.Address, resultsText(settings), options.Concurrency, queueNames(settings.Worker)))
+	logger.Info(fmt.Sprintf("lovage %s: broker %s, results %s, concurrency %s, queues %s", Version,
+		settings.Broker.Consume.Address, resultsText(settings), slotsText(settings.Worker), queueNames(settings.Worker)))
 	if err := engine.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, failed(err)
 	}

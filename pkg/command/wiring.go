@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 
 	"github.com/lovage-project/lovage/pkg/broker"
 	"github.com/lovage-project/lovage/pkg/canvas"
@@ -32,7 +33,7 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		return worker.Options{}, err
 	}
 	return worker.Options{
-		Hostname: hostname, Concurrency: w.Concurrency, Queues: w.Queues,
+		Hostname: hostname, Concurrency: w.Concurrency, Autoscale: autoscale(w.Autoscale), Queues: w.Queues,
 		AcksLate: w.AcksLate, AcksOnFailure: w.AcksOnFailure, AcksOnTimeout: w.AcksOnTimeout,
 		RejectOnWorkerLost: w.RejectOnWorkerLost,
 		IgnoreResult:       w.IgnoreResult, StoreErrorsEvenIfIgnored: w.StoreErrorsEvenIfIgnored,
@@ -49,6 +50,22 @@ func workerOptions(s *config.Settings) (worker.Options, error) {
 		UnknownTask: worker.UnknownTask(w.UnknownTask), UnknownAttempts: w.UnknownTaskAttempts,
 		RetryCountdownMax: w.RetryCountdownMax,
 	}, nil
+}
+
+// autoscale is nil where it is off.
+func autoscale(a config.Autoscale) *worker.Autoscale {
+	if a.Max == 0 {
+		return nil
+	}
+	return &worker.Autoscale{Min: a.Min, Max: a.Max, TargetDepthPerSlot: a.TargetDepthPerSlot}
+}
+
+// slotsText is how many slots the worker has.
+func slotsText(w config.Worker) string {
+	if w.Autoscale.Max > 0 {
+		return fmt.Sprintf("%d to %d", w.Autoscale.Min, w.Autoscale.Max)
+	}
+	return strconv.Itoa(w.Concurrency)
 }
 
 // taskRoutes are the engine's routes. Their options are looked at here, so that a

@@ -102,6 +102,7 @@ func (b *builder) worker() Worker {
 		b.fail(v.settings["hostname"], strings.TrimPrefix(err.Error(), "config: "))
 	}
 	w.RayServe = b.rayServe(entries, w.Queues)
+	w.Autoscale = b.autoscale()
 	b.delivery(&w)
 	b.checkSideQueues(w)
 	return w

@@ -22,6 +22,8 @@ type Worker struct {
 	Hostname string
 	// Concurrency is the number of slots, at least 1 (worker_concurrency).
 	Concurrency int
+	// Autoscale is worker_autoscale; Concurrency is not used where it is on.
+	Autoscale Autoscale
 	// Queues are the queues to consume, at least one, each once: task_queues and
 	// the maps in queues, or task_default_queue, narrowed by names in queues (-Q)
 	// and by exclude_queues (-X).
@@ -85,6 +87,14 @@ type Worker struct {
 	DeadLetterQueue string
 	// AutoAck has the broker ack each message as it hands it over.
 	AutoAck bool
+}
+
+// Autoscale has the number of slots follow the depth of the queues.
+type Autoscale struct {
+	// Min and Max bound the number of slots, 1 ≤ Min ≤ Max. Max 0 = off.
+	Min, Max int
+	// TargetDepthPerSlot is in messages, at least 1.
+	TargetDepthPerSlot int
 }
 
 // Limits bound what one message may make the worker do.

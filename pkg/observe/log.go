@@ -42,6 +42,8 @@ func (l *Log) Observe(event worker.Event) {
 		l.unprocessable(e)
 	case worker.NoRetryCeiling:
 		l.noRetryCeiling(e)
+	case worker.Scaled, worker.DepthUnknown:
+		l.scaling(e)
 	default:
 		l.operation(e)
 	}
@@ -193,6 +195,21 @@ func (l *Log) operation(event worker.Event) {
 		l.logger.Error(fmt.Sprintf("Can't consume from %s: %v", e.Queue, e.Err), zap.String("queue", e.Queue))
 	case worker.HookPanicked:
 		l.hookPanicked(e)
+	}
+}
+
+// scaling is what the autoscaler does.
+func (l *Log) scaling(event worker.Event) {
+	switch e := event.(type) {
+	case worker.Scaled:
+		what := "up"
+		if e.To < e.From {
+			what = "down"
+		}
+		l.logger.Info(fmt.Sprintf("Scaling %s from %d to %d slots for %d messages.", what, e.From, e.To, e.Depth),
+			zap.Int("from", e.From), zap.Int("to", e.To), zap.Int64("depth", e.Depth))
+	case worker.DepthUnknown:
+		l.logger.Warn(fmt.Sprintf("Couldn't ask how long the queues are, the number of slots stays: %v", e.Err))
 	}
 }
 

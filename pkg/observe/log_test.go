@@ -26,6 +26,10 @@ func TestLines(t *testing.T) {
 		event worker.Event
 		line  string
 	}{
+		"scaled up":   {worker.Scaled{From: 1, To: 4, Depth: 7}, "INFO/MainProcess] Scaling up from 1 to 4 slots for 7 messages."},
+		"scaled down": {worker.Scaled{From: 4, To: 1}, "INFO/MainProcess] Scaling down from 4 to 1 slots for 0 messages."},
+		"no depth":    {worker.DepthUnknown{Err: errors.New("away")}, "WARNING/MainProcess] Couldn't ask how long the queues are, the number of slots stays: away"},
+
 		"received": {worker.TaskReceived{Request: request()}, "INFO/MainProcess] Task proj.add[id] received"},
 		"a forged id": {
 			worker.TaskReceived{Request: &tasks.Request{ID: "id\n[x: INFO] paid\x1b[2J", Task: "é.add"}},

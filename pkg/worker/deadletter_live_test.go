@@ -145,7 +145,7 @@ func runAutoAck(t *testing.T, config broker.Config) {
 	newWorker := func() *Worker {
 		registry := tasks.NewRegistry()
 		tasks.HandleArguments(registry, "t", func(ctx context.Context, _ tasks.Arguments) (any, error) {
-			most.Store(max(most.Load(), running.Add(1)))
+			raise(&most, running.Add(1))
 			defer running.Add(-1)
 			if request, _ := tasks.RequestFrom(ctx); request.Attempt == 1 {
 				return nil, tasks.Reject("once more", true)

@@ -78,7 +78,7 @@ func (f *fetcher) note(err error) {
 // most is how many slots to reserve at most.
 func (f *fetcher) most() int {
 	if f.alone || f.found > 0 {
-		return f.worker.options.Concurrency
+		return f.worker.slots.total()
 	}
 	return 1
 }

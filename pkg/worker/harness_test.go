@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,12 @@ func (h *harness) only(id string) protocol.Meta {
 	states := h.backend.states(id)
 	require.Len(h.t, states, 1)
 	return states[0]
+}
+
+// raise makes most at least n, also where others do so at the same time.
+func raise(most *atomic.Int64, n int64) {
+	for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	}
 }
 
 // elapse lets the bubble's time pass.

@@ -33,7 +33,7 @@ func (w *Worker) respond() error {
 		if !speaks {
 			continue
 		}
-		subscription, err := responder.Respond(w.fetchContext, queue, w.options.Concurrency, w.answerer(queue, settings))
+		subscription, err := responder.Respond(w.fetchContext, queue, w.options.mostSlots(), w.answerer(queue, settings))
 		if err != nil {
 			return fmt.Errorf("worker: answer the queries of queue %q: %w", queue, err)
 		}
@@ -55,6 +55,8 @@ func (w *Worker) closeResponders() error {
 // for it, and not for long.
 func (w *Worker) answerer(queue string, settings RayServeQueue) transport.Answer {
 	return func(ctx context.Context, body []byte) ([]byte, bool) {
+		w.uncounted.Add(1)
+		defer w.uncounted.Add(-1)
 		if w.slots.reserveFirst(ctx) != nil {
 			return nil, false // nobody waits any more
 		}

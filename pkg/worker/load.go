@@ -8,7 +8,8 @@ import (
 
 // Load is what a worker has to do at a moment.
 type Load struct {
-	// Slots is how many tasks may run at once, Busy how many slots have one.
+	// Slots is how many tasks may run at once, Busy how many slots have one: more, for
+	// a while, after slots were taken away.
 	Slots, Busy int
 	// Delivered is when the broker last handed a message over, zero if never.
 	Delivered time.Time
@@ -17,7 +18,7 @@ type Load struct {
 // Load tells how busy the worker is. It may be called at any time, also before
 // Start.
 func (w *Worker) Load() Load {
-	load := Load{Slots: w.options.Concurrency, Busy: int(w.pool.busy.Load())}
+	load := Load{Slots: w.slots.total(), Busy: int(w.pool.busy.Load())}
 	if last := w.delivered.Load(); last != 0 {
 		load.Delivered = time.Unix(0, last)
 	}

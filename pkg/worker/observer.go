@@ -23,7 +23,7 @@ type (
 	// AcksLateIgnored means: these tasks ask for acks_late, but the broker acks each
 	// message as it hands it over (Options.AutoAck). It comes before Started.
 	AcksLateIgnored struct{ Tasks []string }
-	// Started means: the worker consumes.
+	// Started means: the worker consumes. Concurrency is its slots at that moment.
 	Started struct {
 		Hostname    string
 		Queues      []string
@@ -35,6 +35,15 @@ type (
 	Stopping struct{ Cancelled bool }
 	// Stopped means: everything is settled or handed back.
 	Stopped struct{}
+	// Scaled means: the worker has To slots now (Options.Autoscale). Depth is what it
+	// follows, now; when slots are taken away it was less for a while.
+	Scaled struct {
+		From, To int
+		Depth    int64
+	}
+	// DepthUnknown means: the broker doesn't tell how long the queues are, so the number
+	// of slots stays. It comes once for each outage.
+	DepthUnknown struct{ Err error }
 )
 
 // The life of a task.
@@ -201,6 +210,8 @@ func (AcksLateIgnored) event()      {}
 func (Started) event()              {}
 func (Stopping) event()             {}
 func (Stopped) event()              {}
+func (Scaled) event()               {}
+func (DepthUnknown) event()         {}
 func (TaskReceived) event()         {}
 func (TaskPostponed) event()        {}
 func (TaskStarted) event()          {}

@@ -27,8 +27,12 @@ const (
 type Options struct {
 	// Hostname is the node name, such as "celery@host".
 	Hostname string
-	// Concurrency is the number of slots, at least 1 (worker_concurrency).
+	// Concurrency is the number of slots, at least 1 (worker_concurrency). It is not
+	// used where Autoscale is set.
 	Concurrency int
+	// Autoscale has the number of slots follow the depth of Queues; nil = Concurrency
+	// (Celery's --autoscale).
+	Autoscale *Autoscale
 	// Queues are the names to consume, at least one.
 	Queues []string
 
@@ -137,7 +141,7 @@ func (o *Options) validate() error {
 	switch {
 	case o.Hostname == "":
 		return fmt.Errorf("%w: hostname is empty", ErrOptions)
-	case o.Concurrency < 1:
+	case o.leastSlots() < 1:
 		return fmt.Errorf("%w: concurrency is %d, at least 1 is needed", ErrOptions, o.Concurrency)
 	case len(o.Queues) == 0:
 		return fmt.Errorf("%w: no queue to consume", ErrOptions)

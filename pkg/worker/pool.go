@@ -18,12 +18,14 @@ type pool struct {
 	all  sync.WaitGroup
 }
 
+// newPool makes a pool; size is the most slots that there will be at once.
 func newPool(size int, run func(*job), done func()) *pool {
 	return &pool{run: run, done: done, jobs: make(chan *job, size)}
 }
 
-// submit hands over a job whose slot is reserved. It doesn't block: there are
-// never more jobs than slots.
+// submit hands over a job whose slot is reserved. It doesn't block: a job goes to the
+// channel only for a goroutine that is idle, or to a new one, however many slots there
+// are by now.
 func (p *pool) submit(j *job) {
 	p.busy.Add(1)
 	p.mu.Lock()

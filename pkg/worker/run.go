@@ -27,6 +27,8 @@ func (w *Worker) run(j *job) bool {
 		if err := w.settleDelivery(j, "ack", j.delivery.Ack); err != nil && !errors.Is(err, transport.ErrUnconfirmed) {
 			return false
 		}
+		w.uncounted.Add(1)
+		defer w.uncounted.Add(-1)
 	}
 	w.observe(TaskStarted{Request: j.request})
 	value := w.handle(j)

@@ -11,10 +11,13 @@ import (
 // A reserved slot is given back in one of two places: fetch gives back what
 // Receive didn't use, and the pool gives back a job's slot when the job is over.
 type slots struct {
-	mu      sync.Mutex
+	mu   sync.Mutex
+	size int
+	// free and those in use are size together. It is negative while more are in use
+	// than there are since a resize: what comes back goes until it isn't.
 	free    int
 	waiters []*slotWaiter
-	// lenders are called once when somebody has to wait for a slot.
+	// lenders are called once when somebody has to wait for a slot, or there are too many.
 	lenders map[*lender]struct{}
 }
 
@@ -26,7 +29,9 @@ type slotWaiter struct {
 	granted chan int // buffered, so that a grant never blocks
 }
 
-func newSlots(size int) *slots { return &slots{free: size, lenders: map[*lender]struct{}{}} }
+func newSlots(size int) *slots {
+	return &slots{size: size, free: size, lenders: map[*lender]struct{}{}}
+}
 
 // reserve waits for at least one slot and takes up to most.
 func (s *slots) reserve(ctx context.Context, most int) (int, error) {
@@ -56,10 +61,7 @@ func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
 	} else {
 		s.waiters = append(s.waiters, w)
 	}
-	for l := range s.lenders {
-		l.recall()
-	}
-	clear(s.lenders)
+	s.recall()
 	s.mu.Unlock()
 
 	select {
@@ -91,6 +93,39 @@ func (s *slots) release(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += n
+	s.grant()
+}
+
+// resize sets how many slots there are, at least 1. Those in use stay so until they
+// are given back.
+func (s *slots) resize(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += size - s.size
+	s.size = size
+	if s.free < 0 {
+		s.recall()
+	}
+	s.grant()
+}
+
+// total is how many slots there are.
+func (s *slots) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}
+
+// recall asks for the slots that are lent. The lock is held.
+func (s *slots) recall() {
+	for l := range s.lenders {
+		l.recall()
+	}
+	clear(s.lenders)
+}
+
+// grant hands free slots to those who wait. The lock is held.
+func (s *slots) grant() {
 	for s.free > 0 && len(s.waiters) > 0 {
 		w := s.waiters[0]
 		s.waiters = s.waiters[1:]
@@ -107,14 +142,14 @@ func (s *slots) contended() bool {
 	return len(s.waiters) > 0
 }
 
-// lend returns a context that ends as soon as somebody waits for a slot, for one
-// who only holds slots in case something comes.
+// lend returns a context that ends as soon as somebody waits for a slot, or slots are
+// taken away, for one who only holds slots in case something comes.
 func (s *slots) lend(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lender{recall: cancel}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiters) > 0 {
+	if len(s.waiters) > 0 || s.free < 0 {
 		cancel()
 	} else {
 		s.lenders[l] = struct{}{}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,4 +90,107 @@ func TestSlotsNeverExceedTheirNumber(t *testing.T) {
 	n, err := s.reserve(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, size, n, "every slot came back")
+}
+
+// TestSlotsResizedAtRandom: after each step those in use and those free are as many as
+// there are, nothing is granted while too many are in use, and nobody waits for a slot
+// that is free.
+func TestSlotsResizedAtRandom(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			s := newSlots(1 + random.IntN(5))
+			granted := make(chan int, 1000)
+			asked, used := 0, 0
+			for range 200 {
+				before := used
+				switch random.IntN(3) {
+				case 0:
+					most := 1 + random.IntN(4)
+					asked++
+					go func() {
+						n, err := s.reserve(context.Background(), most)
+						if err != nil {
+							t.Error(err)
+						}
+						granted <- n
+					}()
+				case 1:
+					if used > 0 {
+						back := 1 + random.IntN(used)
+						used -= back
+						before = used
+						s.release(back)
+					}
+				default:
+					s.resize(1 + random.IntN(6))
+				}
+				synctest.Wait()
+				for len(granted) > 0 {
+					used += <-granted
+					asked--
+				}
+				require.Equal(t, s.total(), used+s.free, "seed %d", seed)
+				if used > before {
+					require.LessOrEqual(t, used, s.total(), "seed %d: granted beyond the number", seed)
+				}
+				require.True(t, asked == 0 || s.free <= 0, "seed %d: one waits beside a free slot", seed)
+			}
+			s.resize(used + asked*4)
+			synctest.Wait()
+			require.Len(t, granted, asked, "everybody is served in the end")
+		})
+	}
+}
+
+// TestSlotsResizedUnderUse is for the race detector; no slot is lost or made.
+func TestSlotsResizedUnderUse(t *testing.T) {
+	const size = 5
+	s := newSlots(size)
+	var held, most atomic.Int64
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for round := range 300 {
+				_, end := s.lend(t.Context())
+				n, err := s.reserve(t.Context(), 1+(i+round)%4)
+				if err != nil {
+					t.Error(err)
+				}
+				raise(&most, held.Add(int64(n)))
+				held.Add(-int64(n))
+				end()
+				s.release(n)
+			}
+		})
+	}
+	for round := range 1000 {
+		s.resize(1 + round%size)
+	}
+	s.resize(size)
+	all.Wait()
+	require.LessOrEqual(t, most.Load(), int64(size))
+	n, err := s.reserve(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, size, n, "every slot came back")
+}
+
+// TestSlotsAreNotLentWhileTooManyAreInUse: who has reserved them before a resize must
+// give them back at once.
+func TestSlotsAreNotLentWhileTooManyAreInUse(t *testing.T) {
+	s := newSlots(3)
+	n, err := s.reserve(t.Context(), 3)
+	require.NoError(t, err)
+	before, end := s.lend(t.Context())
+	defer end()
+	require.NoError(t, before.Err())
+	s.resize(1)
+	require.Error(t, before.Err(), "recalled")
+	after, end := s.lend(t.Context())
+	defer end()
+	require.Error(t, after.Err(), "not lent")
+	s.release(n)
+	enough, end := s.lend(t.Context())
+	defer end()
+	require.NoError(t, enough.Err())
 }

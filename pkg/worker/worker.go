@@ -44,13 +44,16 @@ type Worker struct {
 
 	consumers  []transport.Consumer
 	responders []transport.Subscription
-	fetchers   sync.WaitGroup
+	fetchers   sync.WaitGroup // and the autoscaler
 	running    atomic.Bool
 	delivered  atomic.Int64 // when the last message came, Unix nanoseconds
 	refused    atomic.Int32 // how many queues the broker refuses requests for
-	stopOnce   sync.Once
-	finished   chan struct{} // closed when everything is settled
-	abandoned  atomic.Bool   // Stop has given up on handlers
+	// uncounted is how many tasks want or have a slot that the depth of the queues
+	// doesn't count: those whose message is acked, and queries.
+	uncounted atomic.Int64
+	stopOnce  sync.Once
+	finished  chan struct{} // closed when everything is settled
+	abandoned atomic.Bool   // Stop has given up on handlers
 }
 
 // New makes a worker. The transport and the backend (nil = results disabled)
@@ -62,6 +65,9 @@ func New(
 	if err := registry.Err(); err != nil {
 		return nil, err
 	}
+	if err := options.validateAutoscale(broker); err != nil {
+		return nil, err
+	}
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
@@ -71,11 +77,11 @@ func New(
 	}
 	w := &Worker{
 		options: options, registry: registry, transport: broker, backend: backend, observers: observers,
-		accept: accept, publisher: publisherOf(options), slots: newSlots(options.Concurrency), finished: make(chan struct{}),
+		accept: accept, publisher: publisherOf(options), slots: newSlots(options.leastSlots()), finished: make(chan struct{}),
 	}
-	w.pool = newPool(options.Concurrency, w.process, func() { w.slots.release(1) })
-	w.parked = newParking(max(minParked, options.Concurrency))
-	w.held = newParking(max(minParked, options.Concurrency))
+	w.pool = newPool(options.mostSlots(), w.process, func() { w.slots.release(1) })
+	w.parked = newParking(max(minParked, options.mostSlots()))
+	w.held = newParking(max(minParked, options.mostSlots()))
 	w.window = newWindow(options.DedupWindow)
 	return w, nil
 }
@@ -106,10 +112,11 @@ func (w *Worker) Start(ctx context.Context) error {
 		w.fetchers.Go(func() { f.run(w.fetchContext) })
 	}
 	w.running.Store(true)
+	w.startAutoscale()
 	w.tellAcksLateIgnored()
 	w.tellNoRetryCeiling()
 	w.observe(Started{
-		Hostname: w.options.Hostname, Queues: w.options.Queues, Concurrency: w.options.Concurrency,
+		Hostname: w.options.Hostname, Queues: w.options.Queues, Concurrency: w.slots.total(),
 		Tasks: w.registry.Names(),
 	})
 	return nil

@@ -23,7 +23,7 @@ func TestNeverMoreUnfinishedThanSlots(t *testing.T) {
 			h.options.Concurrency, h.options.AcksLate = 4, late
 			var running, most atomic.Int64
 			h.handle("t", func(context.Context, tasks.Arguments) (any, error) {
-				most.Store(max(most.Load(), running.Add(1)))
+				raise(&most, running.Add(1))
 				elapse(10 * time.Millisecond)
 				running.Add(-1)
 				return nil, nil
@@ -36,7 +36,7 @@ func TestNeverMoreUnfinishedThanSlots(t *testing.T) {
 			synctest.Wait()
 			require.Len(t, seen[TaskSucceeded](h.recorder), 100)
 			require.EqualValues(t, 4, most.Load())
-			require.Equal(t, 4, h.broker.most)
+			require.LessOrEqual(t, h.broker.most, 4) // an early one may be acked before the next comes
 		})
 	}
 }

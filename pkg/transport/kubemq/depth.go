@@ -9,6 +9,8 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 	"google.golang.org/grpc"
+
+	"github.com/lovage-project/lovage/pkg/transport"
 )
 
 const (
@@ -82,3 +84,36 @@ func (c *Client) Waiting(ctx context.Context, channel string) (messages int64, t
 	}
 	return messages, true, nil // unknown channels do not appear
 }
+
+// Depths returns the depth of each of queues, by its Celery name; a queue that never
+// had a message has 0. A name that the server can't take is transport.ErrName.
+func (c *Client) Depths(ctx context.Context, queues ...string) (map[string]int64, error) {
+	channels := make([]string, len(queues))
+	for i, queue := range queues {
+		var err error
+		if channels[i], err = ChannelName(queue); err != nil {
+			return nil, err
+		}
+	}
+	listed, err := c.Queues(ctx, channels...)
+	if err != nil {
+		return nil, err
+	}
+	byChannel := make(map[string]int64, len(listed))
+	for _, one := range listed {
+		byChannel[one.Name] = one.Depth
+	}
+	depths := make(map[string]int64, len(queues))
+	for i, queue := range queues {
+		depths[queue] = byChannel[channels[i]]
+	}
+	return depths, nil
+}
+
+// Depths is transport.Depther's. It asks over the connection of the broadcasts, where
+// no message waits behind the answer.
+func (t *Transport) Depths(ctx context.Context, queues ...string) (map[string]int64, error) {
+	return t.events.Depths(ctx, queues...)
+}
+
+var _ transport.Depther = (*Transport)(nil)
