@@ -5,10 +5,12 @@ package meter
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/metrics"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,10 +86,18 @@ func (m *Meter) Note(latency time.Duration) error {
 // ends or out fails.
 func (m *Meter) Answer(in io.Reader, out io.Writer) error {
 	encoder := json.NewEncoder(out)
+	var making *profile
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		if err := encoder.Encode(m.state(lines.Text())); err != nil {
-			return fmt.Errorf("meter: answer: %w", err)
+		var err error
+		if path, ok := strings.CutPrefix(lines.Text(), Profile+" "); ok {
+			making, err = startProfile(path)
+		}
+		if lines.Text() == Profiled && making != nil {
+			err = making.write()
+		}
+		if err = errors.Join(err, encoder.Encode(m.state(lines.Text()))); err != nil {
+			return fmt.Errorf("meter: answer %q: %w", lines.Text(), err)
 		}
 	}
 	return lines.Err()

@@ -3,6 +3,8 @@ package meter_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,4 +50,17 @@ func TestALatencyOutOfBoundsCounts(t *testing.T) {
 	got := hdrhistogram.Import(s.Latencies)
 	require.EqualValues(t, 1, got.Min())
 	require.InEpsilon(t, meter.MaxLatency, got.Max(), 0.001)
+}
+
+func TestProfilesAreWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cell")
+	var out bytes.Buffer
+	require.NoError(t, meter.New().Answer(strings.NewReader(meter.Profile+" "+path+"\n\n"+meter.Profiled+"\n"), &out))
+	require.Equal(t, 3, strings.Count(out.String(), "\n"), "each line has an answer")
+	for _, name := range []string{"cpu", "allocs", "mutex", "block"} {
+		info, err := os.Stat(path + "." + name)
+		require.NoError(t, err)
+		require.Positive(t, info.Size(), name)
+	}
+	require.Error(t, meter.New().Answer(strings.NewReader(meter.Profile+" "+path+"/no/such\n"), &out))
 }

@@ -23,6 +23,8 @@ type contender struct {
 	worker *process
 	// metered says that worker answers with the figures of a meter.
 	metered bool
+	// profile is where the profiles of the window go, without their endings; "" for none.
+	profile string
 	// depth is how many messages are in the queue or in flight.
 	depth func(context.Context) (int64, error)
 	stops []func() error
@@ -190,11 +192,12 @@ func (b *bench) redisDepth(commands ...[]string) func(context.Context) (int64, e
 // find makes the paths of the programs absolute and sees that they are there.
 func (p programs) find() (programs, error) {
 	directories := strings.Split(p.python, ":")
-	paths := make([]*string, len(directories))
+	paths := make([]*string, 0, len(directories)+4)
+	paths = append(paths, &p.lovage, &p.asynq, &p.gocelery, &p.celery)
 	for i := range directories {
-		paths[i] = &directories[i]
+		paths = append(paths, &directories[i])
 	}
-	for _, path := range append(paths, &p.lovage, &p.asynq, &p.gocelery, &p.celery) {
+	for _, path := range paths {
 		absolute, err := filepath.Abs(*path)
 		if err == nil {
 			_, err = os.Stat(absolute)

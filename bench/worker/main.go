@@ -28,7 +28,7 @@ type options struct {
 	soak     time.Duration
 	restart  time.Duration
 
-	document, json, chart string
+	document, json, chart, profile string
 }
 
 func main() {
@@ -70,6 +70,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.messages, "messages", 1_000_000, "messages of -memory")
 	flags.DurationVar(&o.soak, "soak", 0, "run 1,000 tasks a second for so long, instead")
 	flags.DurationVar(&o.restart, "restart", 5*time.Minute, "how often -soak restarts the broker")
+	flags.StringVar(&o.profile, "profile", "", "directory for profiles of the measured windows: <key>.cpu, .allocs, .mutex and .block")
 	flags.StringVar(&o.document, "document", "", "Markdown file whose block between markers is replaced")
 	flags.StringVar(&o.json, "json", "", "file for the figures")
 	flags.StringVar(&o.chart, "chart", "", "file for the chart (SVG)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/lovage-project/lovage/bench/meter"
@@ -40,6 +41,9 @@ func (b *bench) measure(ctx context.Context, c cell) (f figure, err error) {
 	if c.whole() {
 		return k.measureWhole(ctx, int64(c.messages))
 	}
+	if b.options.profile != "" && k.metered {
+		k.profile = filepath.Join(b.options.profile, c.key)
+	}
 	return k.measureWindow(ctx, int64(c.messages), b.options.window)
 }
 
@@ -73,11 +77,19 @@ func (k *contender) measureWindow(ctx context.Context, messages int64, limit tim
 	if err != nil {
 		return figure{}, err
 	}
+	if k.profile != "" {
+		if err := k.worker.ask(meter.Profile+" "+k.profile, &begin.state); err != nil {
+			return figure{}, err
+		}
+	}
 	until := begin.at.Add(limit)
 	if err := k.await(ctx, func(depth int64) bool { return depth <= last || time.Now().After(until) }); err != nil {
 		return figure{}, fmt.Errorf("wait for the window to end: %w", err)
 	}
 	end, err := k.moment(ctx)
+	if err == nil && k.profile != "" {
+		err = k.worker.ask(meter.Profiled, &meter.State{})
+	}
 	if err != nil {
 		return figure{}, err
 	}

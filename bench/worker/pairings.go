@@ -62,12 +62,12 @@ func workers() []cell {
 		{key: "late-1", against: "late-64", system: systemLovage, late: true, slots: 1, messages: few},
 		{key: "late-8", against: "late-64", system: systemLovage, late: true, slots: 8, messages: some},
 		{key: "late-64", against: "ceiling-64", system: systemLovage, late: true, slots: 64, messages: some},
-		{key: "late-1000", against: "ceiling-1000", system: systemLovage, late: true, slots: 1000, messages: some},
+		{key: "late-1000", against: "ceiling-1000", system: systemLovage, late: true, slots: 1000, messages: many},
 		{key: "late-results-64", against: "ceiling-64-results", system: systemLovage, late: true, results: true, slots: 64, messages: some},
 		{key: "late-results-1000", against: "ceiling-1000-results", system: systemLovage, late: true, results: true, slots: 1000, messages: some},
 		{key: "late-results-batch-1000", against: "ceiling-1000-results", system: systemLovage, strategy: "batch", late: true, results: true, slots: 1000, messages: some},
 		{key: "late-1k", against: "late-64", system: systemLovage, late: true, slots: 64, payload: 1 << 10, messages: some},
-		{key: "late-100k", against: "late-64", system: systemLovage, late: true, slots: 64, payload: 100 << 10, messages: few},
+		{key: "late-100k", against: "late-64", system: systemLovage, late: true, slots: 64, payload: 100 << 10, messages: 2_000},
 		{key: "late-results-info", against: "late-results-64", system: systemLovage, late: true, results: true, slots: 64, loglevel: "info", messages: some},
 	}
 }

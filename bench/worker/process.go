@@ -22,8 +22,8 @@ const (
 	keptOutput = 4 << 10
 )
 
-// process is a program that runs beside the benchmark. It ends with its standard
-// input, so it does not outlive the benchmark, and gets a signal too.
+// process is a program that runs beside the benchmark. Our own end with their standard
+// input, so that they do not outlive the benchmark; all get a signal.
 type process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
@@ -37,6 +37,7 @@ func startProcess(ctx context.Context, variables []string, path string, args ...
 	p := &process{command: exec.CommandContext(ctx, path, args...), output: &tail{}} //nolint:gosec // the benchmark's own programs
 	p.command.Env = append(os.Environ(), variables...)
 	p.command.Stderr = p.output
+	p.command.Cancel = func() error { p.kill(); return nil }
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended too
 	var err error
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
