@@ -74,7 +74,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@bash scripts/fuzz.sh $(or $(FUZZTIME),30s)
 
 .PHONY: bench
-bench: ## Measure the worker beside a bare loop, Celery and other Go workers (25 minutes)
+bench: ## Measure the worker beside a bare loop, Celery and other Go workers (15 to 20 minutes)
 	@GO=$(GO) bash bench/run.sh -document docs/performance.md -json docs/performance.json -chart docs/performance.svg
 
 .PHONY: bench-quick

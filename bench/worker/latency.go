@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	// idleRate is so low that no message meets another.
-	idleRate = 200
+	// idleRate is so low that no message meets another: a bare get has one at a time.
+	idleRate = 100
 	// resultRate is that of Python clients, which take milliseconds for a message.
 	resultRate = 50
 	// warmUp is how many messages go before, uncounted: connections are made then.

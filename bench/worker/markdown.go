@@ -10,8 +10,8 @@ import (
 // markdown is the report for people.
 func (r *report) markdown() string {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s, %d cores (%s), %s; %d rounds, alternating, windows of at most %s; the run took %s. Versions: %s.\n",
-		r.Machine.Processor, r.Machine.Cores, r.Machine.System, r.Date.UTC().Format(time.DateOnly), r.Rounds, r.Window, r.Took,
+	fmt.Fprintf(out, "%s, %d cores (%s), load before the run %.1f, %s; %d rounds, alternating, windows of at most %s; the run took %s.\nVersions: %s.\n",
+		r.Machine.Processor, r.Machine.Cores, r.Machine.System, r.Machine.Load, r.Date.UTC().Format(time.DateOnly), r.Rounds, r.Window, r.Took,
 		strings.Join(r.Versions, ", "))
 	if r.Quick {
 		fmt.Fprintln(out, "A quick run: it shows that the benchmark works, and no more.")

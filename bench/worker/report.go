@@ -30,7 +30,9 @@ type report struct {
 type machine struct {
 	Processor string `json:"processor"`
 	Cores     int    `json:"cores"`
-	System    string `json:"system"`
+	// Load is the number of processes that wanted a core, in the minute before the run.
+	Load   float64 `json:"load_before"`
+	System string  `json:"system"`
 }
 
 // line is a cell with its figures, one of each for every round.
@@ -80,6 +82,9 @@ func newReport(o options) *report {
 
 func thisMachine() machine {
 	m := machine{Processor: "unknown", Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(text), &m.Load) // 0 is as good as unknown
+	}
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return m

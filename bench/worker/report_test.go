@@ -37,7 +37,7 @@ func sample(t *testing.T) *report {
 		l.add(figure{Rate: rate / 2, CPU: cpu, Objects: 100, Bytes: 5000, Memory: 40 << 20})
 		r.Lines = append(r.Lines, l)
 	}
-	r.addStart(0, starts()[0], 50*time.Millisecond, 25<<20)
+	r.addStart(starts()[0], 50*time.Millisecond, 25<<20)
 	for key, latency := range map[string]time.Duration{latencyGet: time.Millisecond, latencyStart: 1500 * time.Microsecond} {
 		h := meter.NewHistogram()
 		require.NoError(t, h.RecordValue(int64(latency)))

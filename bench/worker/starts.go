@@ -33,7 +33,7 @@ func starts() []cell {
 
 // measureOnce measures what is no rate, once a round.
 func (b *bench) measureOnce(ctx context.Context, r *report, only *regexp.Regexp) error {
-	for i, c := range starts() {
+	for _, c := range starts() {
 		if !only.MatchString(c.key) {
 			continue
 		}
@@ -42,17 +42,28 @@ func (b *bench) measureOnce(ctx context.Context, r *report, only *regexp.Regexp)
 			return err
 		}
 		b.progress("%-28s %v, %s", c.key, took, mebibytes(float64(memory)))
-		r.addStart(i, c, took, memory)
+		r.addStart(c, took, memory)
 	}
 	return b.measureLatencies(ctx, r, only)
 }
 
-func (r *report) addStart(i int, c cell, took time.Duration, memory int64) {
-	for len(r.Starts) <= i {
-		r.Starts = append(r.Starts, &startLine{})
+// startLine finds a worker's; nil if it was not measured.
+func (r *report) startLine(key string) *startLine {
+	for _, s := range r.Starts {
+		if s.Key == key {
+			return s
+		}
 	}
-	s := r.Starts[i]
-	s.Key, s.What = c.key, c.name()
+	return nil
+}
+
+// addStart adds what a round has measured.
+func (r *report) addStart(c cell, took time.Duration, memory int64) {
+	s := r.startLine(c.key)
+	if s == nil {
+		s = &startLine{Key: c.key, What: c.name()}
+		r.Starts = append(r.Starts, s)
+	}
 	s.Milliseconds = append(s.Milliseconds, float64(took)/float64(time.Millisecond))
 	s.Memory = append(s.Memory, float64(memory))
 }

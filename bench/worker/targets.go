@@ -66,7 +66,7 @@ func (r *report) rateRatio(key, against string) *float64 {
 	if l == nil || reference == nil {
 		return nil
 	}
-	return some64(ratios(l.Rates, reference.Rates))
+	return middleOf(ratios(l.Rates, reference.Rates))
 }
 
 func (r *report) cpuRatio(key, against string) *float64 {
@@ -74,12 +74,12 @@ func (r *report) cpuRatio(key, against string) *float64 {
 	if l == nil || reference == nil {
 		return nil
 	}
-	return some64(ratios(l.CPU, reference.CPU))
+	return middleOf(ratios(l.CPU, reference.CPU))
 }
 
 func (r *report) memory(key string) *float64 {
 	if l := r.line(key); l != nil {
-		return some64(l.Memory)
+		return middleOf(l.Memory)
 	}
 	return nil
 }
@@ -89,20 +89,18 @@ func (r *report) latencyRatio(of func(*latencyLine) []float64) *float64 {
 	if l == nil || reference == nil {
 		return nil
 	}
-	return some64(ratios(of(l), of(reference)))
+	return middleOf(ratios(of(l), of(reference)))
 }
 
 func (r *report) start(of func(*startLine) []float64) *float64 {
-	for _, s := range r.Starts {
-		if s.Key == startLovage {
-			return some64(of(s))
-		}
+	if s := r.startLine(startLovage); s != nil {
+		return middleOf(of(s))
 	}
 	return nil
 }
 
-// some64 is the median of values, nil if there are none.
-func some64(values []float64) *float64 {
+// middleOf is the median of values, nil if there are none.
+func middleOf(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
 	}
