@@ -90,6 +90,24 @@ build: ## Build the static binary into bin/worker
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@bash scripts/fuzz.sh $(or $(FUZZTIME),30s)
 
+.PHONY: bench
+bench: ## Measure the worker beside a bare loop, Celery and other Go workers (15 to 20 minutes)
+	@GO=$(GO) bash bench/run.sh -document docs/performance.md -json docs/performance.json -chart docs/performance.svg
+
+.PHONY: bench-quick
+bench-quick: ## See that the benchmark works (2 to 3 minutes)
+	@GO=$(GO) bash bench/run.sh -quick
+
+.PHONY: bench-memory
+bench-memory: ## Measure the worker's memory with MESSAGES tasks queued, and as many waiting for their ETA
+	@GO=$(GO) bash bench/run.sh -memory -messages $(MESSAGES) -document docs/performance.md
+
+SOAK ?= 1h
+
+.PHONY: soak
+soak: ## Run 1,000 tasks a second for SOAK (default 1h), with panics and restarts of the broker
+	@GO=$(GO) bash bench/run.sh -soak $(SOAK) -document docs/performance.md
+
 .PHONY: bench-broker
 bench-broker: ## Measure the embedded broker beside what the machine allows
 	$(GO) run ./bench/broker -memory

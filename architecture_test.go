@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"pkg/observe":          {"pkg/tasks", "pkg/worker", "pkg/protocol", "pkg/transport"},
 	"pkg/command":          {"*"},
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
-	"bench":                {"pkg/broker"},
+	"bench":                {"pkg/broker", "pkg/command", "pkg/tasks", "pkg/protocol", "pkg/transport", "pkg/results"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
 	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker", "pkg/transport"},
 }
