@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/lovage-project/lovage/pkg/internal/kubemqwire"
 )
 
 const (
@@ -27,6 +29,7 @@ func newServer(config Config, s *service) *grpc.Server {
 	auth := access{token: config.AuthToken}
 	streams := make(streamLimit, config.MaxStreams)
 	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(kubemqwire.Codec{}),
 		grpc.MaxRecvMsgSize(config.MaxMessageBytes),
 		grpc.MaxSendMsgSize(config.MaxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/lovage-project/lovage/pkg/internal/kubemqwire"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -86,6 +87,7 @@ func newClient(config Config) (*Client, error) {
 			MinConnectTimeout: config.ConnectTimeout,
 		}),
 		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(kubemqwire.Codec{}),
 			grpc.MaxCallSendMsgSize(config.MaxSend), grpc.MaxCallRecvMsgSize(config.MaxReceive)),
 		grpc.WithDisableServiceConfig(),
 	)
