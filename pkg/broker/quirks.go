@@ -53,6 +53,9 @@ type Quirks struct {
 	// NoInternalChannel lets requests that create, list and delete channels end with
 	// Error 301 after their timeout: nobody answers them.
 	NoInternalChannel bool
+	// NoPlaces leaves out of the answer to a send what the original's don't tell: the
+	// sequence.
+	NoPlaces bool
 
 	// ParkTime and LoseEvery are the original's if they are 0: 100 ms and 10,000.
 	// Smaller ones make shorter tests.
@@ -73,6 +76,7 @@ func AllQuirks() Quirks {
 		LostResponses:     true,
 		LowLimits:         true,
 		NoInternalChannel: true,
+		NoPlaces:          true,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	pb "github.com/kubemq-io/protobuf/go"
+
+	"github.com/lovage-project/lovage/pkg/internal/kubemqwire"
 )
 
 // sending is a batch of messages on its way into the store.
@@ -152,6 +154,9 @@ func (qs *queues) appendTo(s *sending, checked []outgoing, reserved int64) {
 		s.accepted = append(s.accepted, out.index)
 		result := s.results[out.index]
 		result.SentAt, result.ExpirationAt, result.DelayedTo = now.UnixNano(), m.expiresAt, m.dueAt
+		if m.seq > 0 && !qs.quirks.NoPlaces { // a delayed one has no place yet
+			kubemqwire.SetPlace(result, m.seq)
+		}
 	}
 	s.commit = qs.journal.addReserved(mutations, reserved, func() { qs.enterPinned(moved) })
 }

@@ -122,8 +122,8 @@ func (b *Backend) Store(ctx context.Context, meta protocol.Meta, options results
 	if err := b.send(ctx, message, options.Expires); err != nil {
 		return fmt.Errorf("results: store the result of task %q: %w", meta.TaskID, err)
 	}
-	if options.First {
-		return nil
+	if options.First || message.Attributes.GetSequence() == 1 {
+		return nil // nothing is in front of it
 	}
 	if err := b.removeOlder(ctx, message, meta.TaskID); err != nil {
 		return fmt.Errorf("results: remove older results of task %q: %w", meta.TaskID, err)
@@ -181,7 +181,7 @@ func (b *Backend) send(ctx context.Context, message *pb.QueueMessage, expires ti
 			expires = longest
 		}
 		message.Policy.ExpirationSeconds = int32((expires + time.Second - 1) / time.Second)
-		err := b.client.Send(ctx, message)
+		err := b.client.SendTogether(ctx, message)
 		var refused *kubemq.ServerError
 		if !errors.As(err, &refused) || refused.Code != codeExpires || expires <= time.Second {
 			return err

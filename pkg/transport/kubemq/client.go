@@ -43,6 +43,8 @@ type Client struct {
 	// timeout bounds a ping that has to connect first, pingTime one that has not.
 	timeout, pingTime time.Duration
 	closed            atomic.Bool
+	// gathered are messages that will share a request.
+	gathered *gathered
 	// lost, if set, is told about calls that failed because of the connection,
 	// overdue when an answer is late, note what an operator should know.
 	lost    func(error)
@@ -94,10 +96,12 @@ func newClient(config Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubemq: broker address %q: %w", config.Address, err)
 	}
-	return &Client{
+	c := &Client{
 		conn: conn, rpc: pb.NewKubemqClient(conn), id: clientID(config.ClientID),
 		token: config.AuthToken, timeout: config.ConnectTimeout, pingTime: min(config.KeepaliveTimeout, maxPing),
-	}, nil
+	}
+	c.gathered = &gathered{client: c}
+	return c, nil
 }
 
 // clientID is unique per connection, which some servers need of subscribers.
@@ -183,7 +187,9 @@ func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	if err := c.conn.Close(); err != nil {
+	err := c.conn.Close()
+	c.gathered.stop()
+	if err != nil {
 		return fmt.Errorf("kubemq: close the connection: %w", err)
 	}
 	return nil

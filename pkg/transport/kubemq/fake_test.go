@@ -20,6 +20,7 @@ type fakeServer struct {
 
 	mu       sync.Mutex
 	sent     []*pb.QueueMessage
+	batches  []int // how many messages each had
 	requests []*pb.QueuesDownstreamRequest
 	streams  int
 }
@@ -59,6 +60,21 @@ func (f *fakeServer) QueuesDownstream(stream pb.Kubemq_QueuesDownstreamServer) e
 			_ = stream.Send(answer)
 		})
 	}
+}
+
+func (f *fakeServer) SendQueueMessagesBatch(ctx context.Context, batch *pb.QueueMessagesBatchRequest) (*pb.QueueMessagesBatchResponse, error) {
+	f.mu.Lock()
+	f.batches = append(f.batches, len(batch.Messages))
+	f.mu.Unlock()
+	answer := &pb.QueueMessagesBatchResponse{BatchID: batch.BatchID}
+	for _, message := range batch.Messages {
+		result, err := f.SendQueueMessage(ctx, message)
+		if err != nil {
+			return nil, err
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	return answer, nil
 }
 
 // of lists the requests of one kind so far.

@@ -10,6 +10,7 @@ import (
 	pb "github.com/kubemq-io/protobuf/go"
 	"google.golang.org/grpc"
 
+	"github.com/lovage-project/lovage/pkg/internal/kubemqwire"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -30,11 +31,19 @@ func onTheLine(bytes int) time.Duration {
 }
 
 // Send stores message and returns nil once the server has confirmed it. It fills
-// in the client and message ids and, from the answer, the time in its attributes. Within 30 seconds, and one more for each
+// in the client and message ids and, from the answer, its attributes: the time and, where
+// the server tells it, the sequence. Within 30 seconds, and one more for each
 // MiB, or until ctx ends it tries again when the outcome is unknown, with the same
 // message id; after that the error wraps transport.ErrUnconfirmed. What the server refuses is a *ServerError;
 // a message beyond the size limits is transport.ErrTooLarge.
 func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
+	return c.sendUntil(ctx, message, c.sendOnce)
+}
+
+// sendUntil is Send with a first attempt of its own.
+func (c *Client) sendUntil(
+	ctx context.Context, message *pb.QueueMessage, first func(context.Context, *pb.QueueMessage) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, sendBudget+onTheLine(len(message.Body)+len(message.Metadata)))
 	defer cancel()
 	message.ClientID = c.id
@@ -43,8 +52,8 @@ func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
 	// attempt, where replacing is what we want.
 	message.MessageID = rand.Text()
 	waits := newBackOff()
-	for {
-		err := c.sendOnce(ctx, message)
+	for try := first; ; try = c.sendOnce {
+		err := try(ctx, message)
 		if err == nil || refused(err) {
 			return err
 		}
@@ -55,17 +64,30 @@ func (c *Client) Send(ctx context.Context, message *pb.QueueMessage) error {
 }
 
 func (c *Client) sendOnce(ctx context.Context, message *pb.QueueMessage) error {
+	answer, err := c.sendOne(ctx, message)
+	if err != nil {
+		return err
+	}
+	return confirm(message, answer)
+}
+
+// confirm takes over what the server says of a message.
+func confirm(message *pb.QueueMessage, answer *pb.SendQueueMessageResult) error {
+	if answer.IsError {
+		return newServerError(answer.Error)
+	}
+	message.Attributes = &pb.QueueMessageAttributes{Timestamp: answer.SentAt, Sequence: kubemqwire.PlaceOf(answer)}
+	return nil
+}
+
+func (c *Client) sendOne(ctx context.Context, message *pb.QueueMessage) (*pb.SendQueueMessageResult, error) {
 	ctx, cancel := context.WithTimeout(c.call(ctx), sendTimeout+onTheLine(len(message.Body)+len(message.Metadata)))
 	defer cancel()
 	answer, err := c.rpc.SendQueueMessage(ctx, message, grpc.WaitForReady(true))
 	if err != nil {
-		return c.failed(err)
+		return nil, c.failed(err)
 	}
-	if answer.IsError {
-		return newServerError(answer.Error)
-	}
-	message.Attributes = &pb.QueueMessageAttributes{Timestamp: answer.SentAt}
-	return nil
+	return answer, nil
 }
 
 // Peek reads up to most of the oldest ready messages of a channel and leaves them
