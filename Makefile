@@ -17,12 +17,24 @@ demo: ## Run real Celery against the worker with the embedded broker, and print 
 	@bash examples/demo/run.sh
 
 .PHONY: test
-test: lint test-go kill test-interop test-demo test-container ## Run everything CI runs
+test: lint test-go test-bench kill test-interop test-demo test-container ## Run everything CI runs
 
 .PHONY: test-go
 test-go: ## Run the Go tests with the race detector
 	@GO=$(GO) bash scripts/gotest.sh -race ./...
 	@GO=$(GO) bash scripts/gotest.sh -run OneMessage ./interop/gosdk # KubeMQ's SDK has a data race there
+
+# What is measured beside the code. BenchmarkWork has a target of its own.
+MICRO := -run '^$$' -bench . -skip '^BenchmarkWork$$' ./pkg/acks ./pkg/broker ./pkg/internal/... ./pkg/protocol ./pkg/results/... \
+	./pkg/tasks/... ./pkg/transport/kubemq ./pkg/worker
+
+.PHONY: test-bench
+test-bench: ## Run each micro-benchmark once, so that they go on working
+	@$(GO) test -benchtime 1x $(MICRO)
+
+.PHONY: bench-micro
+bench-micro: ## Run the micro-benchmarks: decoding, binding, encoding, the stores
+	@$(GO) test -benchmem $(MICRO)
 
 KILLS ?= 50
 

@@ -31,7 +31,7 @@ func startBroker(t *testing.T, config broker.Config) string {
 	return b.Addr().String()
 }
 
-func open(t *testing.T, address string, hooks transport.Hooks) *Backend {
+func open(t testing.TB, address string, hooks transport.Hooks) *Backend {
 	t.Helper()
 	b, err := New(Config{Connection: kubemq.Config{Address: address, Hooks: hooks}})
 	require.NoError(t, err)
