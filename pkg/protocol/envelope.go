@@ -110,7 +110,7 @@ func bodyOf(body any, encoding string) ([]byte, error) {
 }
 
 func propertiesOf(fields map[string]any) Properties {
-	f := fieldTaker{fields: fields}
+	f := fieldTaker{fields: fields, taken: make([]string, 0, len(fields)+1)}
 	p := Properties{
 		CorrelationID: f.text("correlation_id"),
 		ReplyTo:       f.text("reply_to"),

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/big"
@@ -237,4 +238,45 @@ func TestPlainJSONHasNoTypes(t *testing.T) {
 	again, err := EncodeJSON(v)
 	require.NoError(t, err)
 	require.Equal(t, text, string(again)) //nolint:testifylint // byte for byte, and NaN is not JSON for it
+}
+
+// TestLiteral compares it with one byte after the other, at every distance from the
+// ends of its words, before bytes of which each kind of bit is set.
+func TestLiteral(t *testing.T) {
+	t.Parallel()
+	special := func(c byte) bool { return c == '"' || c == '\\' || c < 0x20 }
+	for _, filler := range []byte{' ', '#', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff} {
+		for length := range 20 {
+			data := bytes.Repeat([]byte{filler}, length)
+			require.Equal(t, length, literal(data))
+			for at := range data {
+				for c := range 256 {
+					data[at] = byte(c)
+					want := length
+					if special(byte(c)) {
+						want = at
+					}
+					if got := literal(data); got != want {
+						t.Fatalf("%x: %d, not %d", data, got, want)
+					}
+				}
+				data[at] = filler
+			}
+		}
+	}
+}
+
+// TestLargeAndSmallDocuments: strings don't depend on how they are kept.
+func TestLargeAndSmallDocuments(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, maxWhole, maxWhole + 1} {
+		data := []byte(`{"a": ["b", "c\n"], "d": "` + strings.Repeat("x", size) + `", "e": {}, "a": [], "f": [[1], [2, [3]]]}`)
+		got, err := DecodeJSON(data, DefaultLimits())
+		require.NoError(t, err)
+		clear(data)
+		require.Equal(t, map[string]any{
+			"a": []any{}, "d": strings.Repeat("x", size), "e": map[string]any{},
+			"f": []any{[]any{int64(1)}, []any{int64(2), []any{int64(3)}}},
+		}, got)
+	}
 }

@@ -49,11 +49,20 @@ type jsonDecoder struct {
 	pos  int
 	// plain leaves objects as they are that stand for kombu's types.
 	plain bool
+	// whole is the text of a small document, which its strings are parts of.
+	whole string
 }
+
+// maxWhole is the largest document whose strings are parts of one text: it is also
+// what somebody keeps in memory at most who keeps one of them.
+const maxWhole = 4 << 10
 
 func (d *jsonDecoder) document() (any, error) {
 	if !utf8.Valid(d.data) {
 		return nil, errors.New("not valid UTF-8")
+	}
+	if len(d.data) <= maxWhole {
+		d.whole = string(d.data)
 	}
 	v, err := d.value()
 	if err != nil {

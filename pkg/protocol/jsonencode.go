@@ -24,7 +24,8 @@ import (
 // what ToValue refuses, for integers of more than 4300 digits, and for years
 // outside 1 to 9999: Python can read neither.
 func EncodeJSON(v any) ([]byte, error) {
-	return appendJSON(nil, v, 0)
+	const usual = 256 // bytes of a record or a body of few arguments
+	return appendJSON(make([]byte, 0, usual), v, 0)
 }
 
 func appendJSON(out []byte, v any, depth int) ([]byte, error) {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -11,19 +12,49 @@ import (
 // text reads a string after its opening quote.
 func (d *jsonDecoder) text() (string, error) {
 	start := d.pos
-	for i, c := range d.data[start:] {
-		switch {
-		case c == '"':
-			d.pos = start + i + 1
-			return string(d.data[start : start+i]), nil
-		case c == '\\':
-			return d.escapedText()
-		case c < 0x20:
-			d.pos = start + i
-			return "", d.fail("invalid control character")
+	end := start + literal(d.data[start:])
+	if end == len(d.data) {
+		return "", d.fail("unterminated string")
+	}
+	switch d.data[end] {
+	case '"':
+		d.pos = end + 1
+		return d.piece(start, end), nil
+	case '\\':
+		return d.escapedText()
+	}
+	d.pos = end
+	return "", d.fail("invalid control character")
+}
+
+// piece is a part of the document.
+func (d *jsonDecoder) piece(start, end int) string {
+	if d.whole != "" {
+		return d.whole[start:end]
+	}
+	return string(d.data[start:end])
+}
+
+// literal is how many bytes there are before the first that can't stand for itself in a
+// string: a quote, a backslash or a control character. Eight are looked at together,
+// because bodies are long.
+func literal(data []byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(data); n += 8 {
+		word := binary.LittleEndian.Uint64(data[n:])
+		quote, backslash := word^(ones*'"'), word^(ones*'\\')
+		// The top bit of a byte is set where it is 0, or below 0x20; bytes above one
+		// that is found may be set for nothing, which costs a second look.
+		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (word-ones*0x20)&^word
+		if found&tops != 0 {
+			break
 		}
 	}
-	return "", d.fail("unterminated string")
+	for n < len(data) && data[n] != '"' && data[n] != '\\' && data[n] >= 0x20 {
+		n++
+	}
+	return n
 }
 
 func (d *jsonDecoder) escapedText() (string, error) {
@@ -111,9 +142,13 @@ func appendSurrogate(out []byte, r rune) []byte {
 func appendJSONString(out []byte, s string) []byte {
 	out = append(out, '"')
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			out = appendJSONByte(out, c)
+		if n := plainASCII(s[i:]); n > 0 {
+			out = append(out, s[i:i+n]...)
+			i += n
+			continue
+		}
+		if s[i] < utf8.RuneSelf {
+			out = appendJSONByte(out, s[i])
 			i++
 			continue
 		}
@@ -128,6 +163,17 @@ func appendJSONString(out []byte, s string) []byte {
 	return append(out, '"')
 }
 
+// plainASCII is how many bytes there are before the first that is written in another
+// way than it is.
+func plainASCII(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7F || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // decodeRune is utf8.DecodeRuneInString that reads lone surrogates as well.
 func decodeRune(s string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(s)
@@ -140,6 +186,7 @@ func decodeRune(s string) (rune, int) {
 	return r, size
 }
 
+// appendJSONByte writes an ASCII byte that can't stand for itself.
 func appendJSONByte(out []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -155,10 +202,7 @@ func appendJSONByte(out []byte, c byte) []byte {
 	case '\f':
 		return append(out, `\f`...)
 	}
-	if c < 0x20 || c == 0x7F {
-		return appendUnicodeEscape(out, rune(c))
-	}
-	return append(out, c)
+	return appendUnicodeEscape(out, rune(c))
 }
 
 func appendUnicodeEscape(out []byte, r rune) []byte {

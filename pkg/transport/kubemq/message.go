@@ -68,7 +68,11 @@ func setAttempts(message *pb.QueueMessage, attempts int) {
 
 // earlierAttempts reads the tag; whatever is not a sane number counts as none.
 func earlierAttempts(message *pb.QueueMessage) int {
-	n, err := strconv.Atoi(message.Tags[tagAttempts])
+	tag := message.Tags[tagAttempts]
+	if tag == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(tag)
 	if err != nil || n < 0 {
 		return 0
 	}
