@@ -16,7 +16,7 @@ import (
 
 // BenchmarkRecord writes the record of a result, and reads it among others.
 func BenchmarkRecord(b *testing.B) {
-	backend := &Backend{prefix: DefaultPrefix}
+	backend := &Backend{prefix: DefaultPrefix, form: celery{}}
 	record := protocol.Meta{
 		TaskID: "5c5b8d2e-7a0e-4a6f-9a53-5b9b7a1f0c11", Status: protocol.StateSuccess, Result: int64(5), DateDone: time.Now(),
 	}
@@ -32,7 +32,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := newest([]*pb.QueueMessage{message}, record.TaskID)
+			_, err := newest(backend.form, []*pb.QueueMessage{message}, record.TaskID)
 			require.NoError(b, err)
 		}
 	})

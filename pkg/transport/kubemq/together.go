@@ -114,7 +114,7 @@ func (g *gathered) sendBatch(batch []*sharing) (err error) {
 	patience := sendTimeout
 	for i, one := range batch {
 		request.Messages[i] = one.message
-		patience += onTheLine(len(one.message.Body)+len(one.message.Metadata))
+		patience += onTheLine(len(one.message.Body) + len(one.message.Metadata))
 	}
 	ctx, cancel := context.WithTimeout(g.client.call(context.Background()), patience)
 	defer cancel()
