@@ -240,15 +240,15 @@ func TestPlainJSONHasNoTypes(t *testing.T) {
 	require.Equal(t, text, string(again)) //nolint:testifylint // byte for byte, and NaN is not JSON for it
 }
 
-// TestPlain compares it with one byte after the other, at every distance from the
+// TestLiteral compares it with one byte after the other, at every distance from the
 // ends of its words, before bytes of which each kind of bit is set.
-func TestPlain(t *testing.T) {
+func TestLiteral(t *testing.T) {
 	t.Parallel()
 	special := func(c byte) bool { return c == '"' || c == '\\' || c < 0x20 }
 	for _, filler := range []byte{' ', '#', ']', 0x7f, 0x80, 0xa2, 0xdc, 0xff} {
 		for length := range 20 {
 			data := bytes.Repeat([]byte{filler}, length)
-			require.Equal(t, length, plain(data))
+			require.Equal(t, length, literal(data))
 			for at := range data {
 				for c := range 256 {
 					data[at] = byte(c)
@@ -256,7 +256,7 @@ func TestPlain(t *testing.T) {
 					if special(byte(c)) {
 						want = at
 					}
-					if got := plain(data); got != want {
+					if got := literal(data); got != want {
 						t.Fatalf("%x: %d, not %d", data, got, want)
 					}
 				}

@@ -12,7 +12,7 @@ import (
 // text reads a string after its opening quote.
 func (d *jsonDecoder) text() (string, error) {
 	start := d.pos
-	end := start + plain(d.data[start:])
+	end := start + literal(d.data[start:])
 	if end == len(d.data) {
 		return "", d.fail("unterminated string")
 	}
@@ -35,10 +35,10 @@ func (d *jsonDecoder) piece(start, end int) string {
 	return string(d.data[start:end])
 }
 
-// plain is how many bytes there are before the first that can't stand for itself in a
+// literal is how many bytes there are before the first that can't stand for itself in a
 // string: a quote, a backslash or a control character. Eight are looked at together,
 // because bodies are long.
-func plain(data []byte) int {
+func literal(data []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; n+8 <= len(data); n += 8 {

@@ -32,7 +32,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := newest(celery{}, []*pb.QueueMessage{message}, record.TaskID)
+			_, err := newest(backend.form, []*pb.QueueMessage{message}, record.TaskID)
 			require.NoError(b, err)
 		}
 	})
