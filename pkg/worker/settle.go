@@ -132,11 +132,11 @@ func (w *Worker) redeliver(j *job) {
 	}
 	limit, _ := w.limit(j)
 	switch {
+	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce && wait < requeueBase:
+		w.requeue(j)
 	case wait > 0:
 		w.noteError(j)
 		w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, wait) })
-	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce:
-		w.requeue(j)
 	default:
 		w.settleBest(j, "nack", j.delivery.Nack)
 	}
