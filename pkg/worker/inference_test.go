@@ -68,6 +68,41 @@ func TestInference(t *testing.T) {
 	})
 }
 
+// TestInferenceUnknownIsAnswered: there is no other worker that a query could go to.
+func TestInferenceUnknownIsAnswered(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.UnknownTask = UnknownRequeue
+		h.start()
+		answer, answered := h.ask(time.Second, "nobody")
+		require.True(t, answered)
+		require.Contains(t, answer, `"error": "NotRegistered: no task \"nobody\" is registered`)
+		require.Equal(t, []TaskUnknown{{Task: "nobody", ID: seen[TaskUnknown](h.recorder)[0].ID, Queue: "models", Fate: Answered}},
+			seen[TaskUnknown](h.recorder))
+	})
+}
+
+// TestInferenceOfAFailedStart: a query that was answered before another queue's could
+// not be leaves no goroutine behind.
+func TestInferenceOfAFailedStart(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.Queues = append(h.options.Queues, "others")
+		h.options.RayServe["others"] = RayServeQueue{}
+		h.handle("double", func(_ context.Context, args tasks.Arguments) (any, error) { return 2 * args.Args[0].(int64), nil })
+		h.broker.fail = func(operation string) error {
+			if operation != "respond others 2" {
+				return nil
+			}
+			answer, answered := h.ask(time.Second, "double", int64(21))
+			require.True(t, answered)
+			require.Contains(t, answer, "42")
+			return transport.ErrName
+		}
+		w, err := New(h.options, h.registry, h.broker, h.backend, h.recorder)
+		require.NoError(t, err)
+		require.ErrorIs(t, w.Start(context.Background()), transport.ErrName)
+	})
+}
+
 // TestInferenceTimesOut: a handler is told that nobody waits any more.
 func TestInferenceTimesOut(t *testing.T) {
 	inRayBubble(t, threeTimes, func(h *rayHarness) {

@@ -91,6 +91,19 @@ func TestRayServeProducersLimitAndCrashes(t *testing.T) {
 	})
 }
 
+// TestRayServeUnknownHere: a task that is left to the other workers of its queue is not
+// handed on so often that none of them may run it.
+func TestRayServeUnknownHere(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.UnknownTask, h.options.UnknownAttempts = UnknownRequeue, 10
+		h.enqueue("id-1", "nobody")
+		h.start()
+		elapse(time.Hour)
+		require.Equal(t, 3, h.broker.waiting("odd")[0].attempts)
+		require.Contains(t, h.record("id-1"), `"error": "NotRegistered: `)
+	})
+}
+
 // TestRayServeShortCountdown: a handler that wants its message again at once, for ever,
 // doesn't keep worker and broker busy with it.
 func TestRayServeShortCountdown(t *testing.T) {
