@@ -29,7 +29,7 @@ func (c celery) decode(j *job) error {
 	if err != nil {
 		return err
 	}
-	j.message = message
+	j.message, j.identity = message, identityOf(j.delivery.Queue(), envelope, message)
 	return c.worker.checkContinuation(message)
 }
 

@@ -15,8 +15,8 @@ import (
 // whoever waits. The steps ask it and are the same for all. Celery's, Ray Serve's and
 // the one of synchronous inference are in the files of their names.
 type dialect interface {
-	// decode reads the body of the job's delivery: the message, and what else settling
-	// it needs. A task that is not registered is a *protocol.UnknownTaskError.
+	// decode reads the body of the job's delivery: the message, its identity, and what
+	// else settling it needs. A task that is not registered is a *protocol.UnknownTaskError.
 	decode(j *job) error
 	// policy says when the message of a task is settled.
 	policy(task tasks.Options) acks.Policy

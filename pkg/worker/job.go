@@ -32,7 +32,7 @@ type job struct {
 	received     bool // the observers know of it
 	// mayBeStored: an earlier state of this task may be in the result backend.
 	mayBeStored bool
-	// identity is what a duplicate of the message has too.
+	// identity is what a duplicate of the message has too, "" where nothing tells one.
 	identity identity
 
 	// stored is the end of an earlier run, where that stands for this one: of a SUCCESS

@@ -329,6 +329,21 @@ func TestRayServeSucceededBefore(t *testing.T) {
 	})
 }
 
+// TestRayServeDeliveredTwice: a server may hand out one message twice at the same time;
+// its task runs once.
+func TestRayServeDeliveredTwice(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.handle("predict", func(context.Context, tasks.Arguments) (any, error) { elapse(time.Minute); return "done", nil })
+		h.enqueue("id-1", "predict")
+		h.broker.put("models", h.broker.waiting("models")[0])
+		h.start()
+		elapse(3 * time.Minute)
+		require.Len(t, seen[TaskStarted](h.recorder), 1)
+		require.Len(t, seen[TaskDuplicate](h.recorder), 1)
+		require.Empty(t, h.broker.waiting("models"))
+	})
+}
+
 // TestRayServeStateUnread: a backend that is away keeps no task from running.
 func TestRayServeStateUnread(t *testing.T) {
 	inRayBubble(t, threeTimes, func(h *rayHarness) {

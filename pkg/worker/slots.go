@@ -24,7 +24,7 @@ type lender struct{ recall context.CancelFunc }
 
 type slotWaiter struct {
 	most    int
-	first   bool // ahead of those that are not
+	first   bool     // ahead of those that are not
 	granted chan int // buffered, so that a grant never blocks
 }
 
