@@ -47,6 +47,8 @@ func (c celery) ignoresResult(m *protocol.Message, task tasks.Options) bool {
 	return either(m.IgnoreResult, either(task.IgnoreResult, c.worker.options.IgnoreResult)) && !inChord(m)
 }
 
+func (celery) endsIgnored(m *protocol.Message) bool { return inChord(m) }
+
 func (celery) maxRetries(task tasks.Options) int { return task.MaxRetries }
 
 func (celery) retriesByCopy() bool { return true }

@@ -23,6 +23,9 @@ type dialect interface {
 	// ignoresResult tells whether nobody wants the result, which chords and callers of
 	// Ray Serve always do.
 	ignoresResult(m *protocol.Message, task tasks.Options) bool
+	// endsIgnored tells whether a task that is ignored (tasks.Ignore) is stored as a
+	// SUCCESS without a result, because somebody would wait for ever.
+	endsIgnored(m *protocol.Message) bool
 	// maxRetries is the limit that a handler is told of.
 	maxRetries(task tasks.Options) int
 	// retriesByCopy tells whether a retry is another message. Else the same one is

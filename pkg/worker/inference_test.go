@@ -43,7 +43,7 @@ func TestInference(t *testing.T) {
 			"progress": `{"status": "SUCCESS", "result": "ok", "error": null}`,
 			"fail":     `{"status": "FAILURE", "result": null, "error": "ValueError: no GPU"}`,
 			"retry":    `{"status": "FAILURE", "result": null, "error": "Exception: later"}`,
-			"ignore":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
+			"ignore":   `{"status": "SUCCESS", "result": null, "error": null}`,
 			"reject":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
 			"nobody":   `{"status": "FAILURE", "result": null, "error": "NotRegistered: no task \"nobody\" is registered with the worker"}`,
 		} {

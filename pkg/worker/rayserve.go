@@ -120,6 +120,8 @@ func (r rayServe) policy(tasks.Options) acks.Policy {
 // ignoresResult: the callers know no way to say so, and wait.
 func (rayServe) ignoresResult(*protocol.Message, tasks.Options) bool { return false }
 
+func (rayServe) endsIgnored(*protocol.Message) bool { return true }
+
 func (r rayServe) maxRetries(tasks.Options) int {
 	if ceiling := r.queue.ceiling(); ceiling > 0 {
 		return ceiling - 1

@@ -329,6 +329,19 @@ func TestRayServeSucceededBefore(t *testing.T) {
 	})
 }
 
+// TestRayServeIgnored: nobody waits for ever for a task that wants no result.
+func TestRayServeIgnored(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.handle("predict", func(context.Context, tasks.Arguments) (any, error) { return nil, tasks.Ignore("nothing to do") })
+		h.enqueue("id-1", "predict")
+		h.start()
+		h.journaled()
+		require.Contains(t, h.record("id-1"), `"status": "SUCCESS", "result": null`)
+		require.Len(t, seen[TaskIgnored](h.recorder), 1)
+		require.Empty(t, h.broker.waiting("models"))
+	})
+}
+
 // TestRayServeDeliveredTwice: a server may hand out one message twice at the same time;
 // its task runs once.
 func TestRayServeDeliveredTwice(t *testing.T) {

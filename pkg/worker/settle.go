@@ -50,8 +50,8 @@ func (w *Worker) store(j *job) acks.Decision {
 	if j.outcome == acks.Retry {
 		return decision // settleRetry has stored it
 	}
-	if j.outcome == acks.Ignore && inChord(j.message) {
-		decision.Store = acks.StoreSuccess // null, or the chord would wait for ever
+	if j.outcome == acks.Ignore && j.dialect.endsIgnored(j.message) {
+		decision.Store = acks.StoreSuccess // null
 	}
 	err := w.storeOutcome(j, decision.Store)
 	if j.outcome == acks.Exhausted {
