@@ -8,6 +8,7 @@ import (
 
 	"github.com/lovage-project/lovage/pkg/config"
 	"github.com/lovage-project/lovage/pkg/observe"
+	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -64,9 +65,9 @@ func checkChannel(setting, name string) error {
 	return nil
 }
 
-// checkResultPrefix refuses a prefix that a queue of tasks begins with: storing a result
-// removes what is in the result's queue, and the rest of its name is the task's id,
-// which a stranger chooses.
+// checkResultPrefix refuses a prefix that a queue of tasks or of other results begins
+// with: storing a result removes what is in the result's queue, and the rest of its name
+// is the task's id, which a stranger chooses.
 func checkResultPrefix(setting, prefix string, w config.Worker) error {
 	for _, queue := range slices.Sorted(maps.Keys(rolesOf(w))) {
 		channel, err := kubemq.ChannelName(queue)
@@ -75,6 +76,15 @@ func checkResultPrefix(setting, prefix string, w config.Worker) error {
 		}
 		if strings.HasPrefix(channel, prefix) {
 			return fmt.Errorf("%s: the queue %q begins with %q: a result could take its place", setting, queue, prefix)
+		}
+	}
+	others := []string{resultskubemq.DefaultPrefix}
+	for _, queue := range w.RayServe {
+		others = append(others, queue.ResultChannelPrefix)
+	}
+	for _, other := range others {
+		if other != prefix && strings.HasPrefix(other, prefix) {
+			return fmt.Errorf("%s: the prefix %q of other results begins with %q: a result could take the place of another task's", setting, other, prefix)
 		}
 	}
 	return nil

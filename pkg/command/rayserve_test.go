@@ -201,6 +201,7 @@ func TestCheckRayServeNames(t *testing.T) {
 		"{name: a.b, protocol: rayserve}, a/b":                                   `queues: "a.b" and "a/b" are one channel and can't speak two protocols`,
 		"{name: a, protocol: rayserve, failed_task_queue: b.c}, b/c":             `queues.a.failed_task_queue: "b.c" is the channel "b.c", which this worker consumes`,
 		"{name: a, protocol: rayserve, result_channel_prefix: cel}, celery":      `the queue "celery" begins with "cel"`,
+		"{name: a, protocol: rayserve, result_channel_prefix: celery-}":          `the prefix "celery-result-" of other results begins with "celery-"`,
 		"{name: rayserve-result-a, protocol: rayserve}":                          `the queue "rayserve-result-a" begins with "rayserve-result-"`,
 		"{name: a, protocol: rayserve, failed_task_queue: rayserve-result-a}":    `the queue "rayserve-result-a" begins with`,
 		"{name: celery_unprocessable, protocol: rayserve}, celery unprocessable": "are one channel",
@@ -209,4 +210,12 @@ func TestCheckRayServeNames(t *testing.T) {
 		require.Equal(t, exitUsage, code, queues)
 		require.Contains(t, errOut, want, queues)
 	}
+}
+
+// TestCheckRayServePrefixes: an id that begins like the longer prefix would be another task's.
+func TestCheckRayServePrefixes(t *testing.T) {
+	nested := "queues=[{name: a, protocol: rayserve, result_channel_prefix: r-}, {name: b, protocol: rayserve, result_channel_prefix: r-b-}]"
+	code, _, errOut := run(t, "check", nested)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errOut, `queues.a.result_channel_prefix: the prefix "r-b-" of other results begins with "r-"`)
 }

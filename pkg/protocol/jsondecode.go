@@ -61,9 +61,6 @@ func (d *jsonDecoder) document() (any, error) {
 	if err := d.begin(); err != nil {
 		return nil, err
 	}
-	if len(d.data) <= maxWhole {
-		d.whole = string(d.data)
-	}
 	v, err := d.value()
 	if err != nil {
 		return nil, err

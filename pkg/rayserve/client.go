@@ -44,6 +44,7 @@ func NewClient(config Config) (*Client, error) {
 	}
 	c.results, err = resultskubemq.New(resultskubemq.Config{
 		Connection: config.Connection, Prefix: config.ResultPrefix, MaxExpires: config.ResultExpiry, Form: resultsrayserve.Form{},
+		ExactIDs: true,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("rayserve: %w", err), c.sender.Close(), c.transport.Stop())

@@ -43,7 +43,6 @@ func (w *Worker) knows(task string) bool {
 // prepare finds the task and works out which settings hold for this message.
 func (w *Worker) prepare(j *job) {
 	m := j.message
-	j.identity = identityOf(j.delivery.Queue(), j.envelope, m)
 	j.task, _ = w.registry.Lookup(m.Task)
 	options := j.task.Options()
 	j.policy = j.dialect.policy(options)

@@ -40,18 +40,20 @@ func (w *Worker) attempt(j *job) bool {
 	j.outcome = acks.Exhausted
 	j.err = &exhaustedError{
 		attempts: j.delivery.Attempt() - 1, limit: limit, lost: lost || w.transport.Capabilities().CountsAttempts,
+		cause: failureOf(j.failedBefore),
 	}
+	// What the last attempt has stored is how the task ended.
+	j.stored = j.failedBefore
 	w.settle(j)
 	return false
 }
 
 // noteStart keeps a note outside this process that the handler is about to start, and
 // tells whether an earlier start came to nothing. Only a late task comes back after a
-// crash, and only where a limit is set is it worth the time: without a note the task
-// runs all the same, as it would without a limit.
+// crash: without a note the task runs all the same, as it would without a limit.
 func (w *Worker) noteStart(j *job) (lost bool) {
 	noter, can := j.delivery.(transport.StartNoter)
-	if own, _ := j.dialect.limit(); !can || own == 0 || !j.policy.Late || w.transport.Capabilities().CountsAttempts {
+	if !can || !j.policy.Late || w.transport.Capabilities().CountsAttempts || !w.worthNoting(j) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(w.settleContext, notePatience)
@@ -66,6 +68,14 @@ func (w *Worker) noteStart(j *job) (lost bool) {
 	// The message looked new when the request was made.
 	j.request.Attempt, j.request.Redelivered, j.mayBeStored = j.delivery.Attempt(), true, true
 	return true
+}
+
+// worthNoting tells whether the limit of a message is worth the time that a note takes:
+// the worker's own is. A producer's is where the tries of a task are the deliveries of
+// its message: its producer has set how often it is tried.
+func (w *Worker) worthNoting(j *job) bool {
+	own, _ := j.dialect.limit()
+	return own > 0 || !j.dialect.retriesByCopy()
 }
 
 // decide reads the table for the job's outcome. A message that should come back
@@ -90,6 +100,18 @@ func (w *Worker) noteError(j *job) {
 	if j.err != nil {
 		j.delivery.NoteError(j.err.Error())
 	}
+}
+
+// failureOf is the failure that is stored for a task, nil if none is.
+func failureOf(stored *protocol.Meta) error {
+	if stored == nil {
+		return nil
+	}
+	exception, ok := stored.Result.(protocol.Exception)
+	if !ok {
+		return nil
+	}
+	return tasks.NewPythonError(exception.Module, exception.Type, exception.Args...)
 }
 
 // exhaustedError ends a message whose attempts are used up.

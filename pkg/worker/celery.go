@@ -29,7 +29,7 @@ func (c celery) decode(j *job) error {
 	if err != nil {
 		return err
 	}
-	j.message = message
+	j.message, j.identity = message, identityOf(j.delivery.Queue(), envelope, message)
 	return c.worker.checkContinuation(message)
 }
 
@@ -46,6 +46,8 @@ func (c celery) policy(task tasks.Options) acks.Policy {
 func (c celery) ignoresResult(m *protocol.Message, task tasks.Options) bool {
 	return either(m.IgnoreResult, either(task.IgnoreResult, c.worker.options.IgnoreResult)) && !inChord(m)
 }
+
+func (celery) endsIgnored(m *protocol.Message) bool { return inChord(m) }
 
 func (celery) maxRetries(task tasks.Options) int { return task.MaxRetries }
 

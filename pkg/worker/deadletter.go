@@ -61,11 +61,7 @@ func deadReason(j *job) string {
 // keep moves the raw message to a queue, or drops it where there is none.
 func (w *Worker) keep(j *job, queue, reason string, err error) Fate {
 	if queue == "" {
-		w.settleBest(j, "ack", j.delivery.Ack)
-		if _, asked := j.delivery.(*inquiry); asked {
-			return Answered
-		}
-		return Dropped
+		return w.drop(j)
 	}
 	letter := w.letter(j, err)
 	letter.Queue, letter.Reason = queue, reason
@@ -74,6 +70,18 @@ func (w *Worker) keep(j *job, queue, reason string, err error) Fate {
 		return HandedBack
 	}
 	return Kept
+}
+
+// drop acks a message that nobody keeps. It comes again where that certainly failed.
+func (w *Worker) drop(j *job) Fate {
+	err := w.settleDelivery(j, "ack", j.delivery.Ack)
+	if _, asked := j.delivery.(*inquiry); asked {
+		return Answered
+	}
+	if err != nil && !errors.Is(err, transport.ErrUnconfirmed) {
+		return HandedBack
+	}
+	return Dropped
 }
 
 // letter is what is kept beside a message that is put aside because of err.

@@ -115,6 +115,9 @@ func (w *Worker) endedBefore(j *job) bool {
 		j.err, j.outcome = nil, acks.Revoked
 		return true
 	}
+	if stored.Status == protocol.StateFailure {
+		j.failedBefore = &stored
+	}
 	if stored.Status != protocol.StateSuccess {
 		return false
 	}

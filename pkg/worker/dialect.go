@@ -15,14 +15,17 @@ import (
 // whoever waits. The steps ask it and are the same for all. Celery's, Ray Serve's and
 // the one of synchronous inference are in the files of their names.
 type dialect interface {
-	// decode reads the body of the job's delivery: the message, and what else settling
-	// it needs. A task that is not registered is a *protocol.UnknownTaskError.
+	// decode reads the body of the job's delivery: the message, its identity, and what
+	// else settling it needs. A task that is not registered is a *protocol.UnknownTaskError.
 	decode(j *job) error
 	// policy says when the message of a task is settled.
 	policy(task tasks.Options) acks.Policy
 	// ignoresResult tells whether nobody wants the result, which chords and callers of
 	// Ray Serve always do.
 	ignoresResult(m *protocol.Message, task tasks.Options) bool
+	// endsIgnored tells whether a task that is ignored (tasks.Ignore) is stored as a
+	// SUCCESS without a result, because somebody would wait for ever.
+	endsIgnored(m *protocol.Message) bool
 	// maxRetries is the limit that a handler is told of.
 	maxRetries(task tasks.Options) int
 	// retriesByCopy tells whether a retry is another message. Else the same one is

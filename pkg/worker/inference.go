@@ -181,7 +181,7 @@ func (q *inquiry) wait(ctx context.Context, until time.Time) ([]byte, bool) {
 	if !time.Now().Before(until) {
 		return nil, false
 	}
-	// A task that was handed back, or wants no result, has stored nothing.
+	// A task that was handed back has stored nothing.
 	if err := q.answer(rayserve.Response{Status: rayserve.StatusFailure, Error: "the task has no result"}); err != nil {
 		return nil, false
 	}

@@ -43,7 +43,7 @@ func TestInference(t *testing.T) {
 			"progress": `{"status": "SUCCESS", "result": "ok", "error": null}`,
 			"fail":     `{"status": "FAILURE", "result": null, "error": "ValueError: no GPU"}`,
 			"retry":    `{"status": "FAILURE", "result": null, "error": "Exception: later"}`,
-			"ignore":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
+			"ignore":   `{"status": "SUCCESS", "result": null, "error": null}`,
 			"reject":   `{"status": "FAILURE", "result": null, "error": "the task has no result"}`,
 			"nobody":   `{"status": "FAILURE", "result": null, "error": "NotRegistered: no task \"nobody\" is registered with the worker"}`,
 		} {
@@ -65,6 +65,41 @@ func TestInference(t *testing.T) {
 		require.Empty(t, h.broker.sent())
 		require.Empty(t, h.broker.waiting("failed"))
 		require.Empty(t, h.results.metas, "an inference has no record")
+	})
+}
+
+// TestInferenceUnknownIsAnswered: there is no other worker that a query could go to.
+func TestInferenceUnknownIsAnswered(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.UnknownTask = UnknownRequeue
+		h.start()
+		answer, answered := h.ask(time.Second, "nobody")
+		require.True(t, answered)
+		require.Contains(t, answer, `"error": "NotRegistered: no task \"nobody\" is registered`)
+		require.Equal(t, []TaskUnknown{{Task: "nobody", ID: seen[TaskUnknown](h.recorder)[0].ID, Queue: "models", Fate: Answered}},
+			seen[TaskUnknown](h.recorder))
+	})
+}
+
+// TestInferenceOfAFailedStart: a query that was answered before another queue's could
+// not be leaves no goroutine behind.
+func TestInferenceOfAFailedStart(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.Queues = append(h.options.Queues, "others")
+		h.options.RayServe["others"] = RayServeQueue{}
+		h.handle("double", func(_ context.Context, args tasks.Arguments) (any, error) { return 2 * args.Args[0].(int64), nil })
+		h.broker.fail = func(operation string) error {
+			if operation != "respond others 2" {
+				return nil
+			}
+			answer, answered := h.ask(time.Second, "double", int64(21))
+			require.True(t, answered)
+			require.Contains(t, answer, "42")
+			return transport.ErrName
+		}
+		w, err := New(h.options, h.registry, h.broker, h.backend, h.recorder)
+		require.NoError(t, err)
+		require.ErrorIs(t, w.Start(context.Background()), transport.ErrName)
 	})
 }
 

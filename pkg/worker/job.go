@@ -32,12 +32,14 @@ type job struct {
 	received     bool // the observers know of it
 	// mayBeStored: an earlier state of this task may be in the result backend.
 	mayBeStored bool
-	// identity is what a duplicate of the message has too.
+	// identity is what a duplicate of the message has too, "" where nothing tells one.
 	identity identity
 
-	// stored is the SUCCESS of an earlier run, where that stands for this one: value
-	// is its result.
+	// stored is the end of an earlier run, where that stands for this one: of a SUCCESS
+	// value is the result.
 	stored *protocol.Meta
+	// failedBefore is the FAILURE of an earlier delivery, where one is known.
+	failedBefore *protocol.Meta
 	// claimed: no duplicate of the message runs in this worker.
 	claimed bool
 

@@ -85,7 +85,17 @@ func (r rayServe) decode(j *job) error {
 		ID: task.ID, Task: task.Name, Args: task.Args, Kwargs: task.Kwargs,
 		Queue: j.delivery.Queue(), Retries: j.delivery.Attempt() - 1,
 	}
+	j.identity = r.identity(j.message, j.delivery.Body())
 	return nil
+}
+
+// identity: a producer makes a new id, and notes the time, for each sending. What is
+// delivered again after a failure is the same message, and hasn't finished.
+func (rayServe) identity(m *protocol.Message, body []byte) identity {
+	if m.ID == "" {
+		return ""
+	}
+	return hashOf([]string{m.Queue, m.Task, m.ID}, 0, body)
 }
 
 // storeMalformed tells the caller of a message that has an id and is no task all the
@@ -109,6 +119,8 @@ func (r rayServe) policy(tasks.Options) acks.Policy {
 
 // ignoresResult: the callers know no way to say so, and wait.
 func (rayServe) ignoresResult(*protocol.Message, tasks.Options) bool { return false }
+
+func (rayServe) endsIgnored(*protocol.Message) bool { return true }
 
 func (r rayServe) maxRetries(tasks.Options) int {
 	if ceiling := r.queue.ceiling(); ceiling > 0 {

@@ -329,6 +329,34 @@ func TestRayServeSucceededBefore(t *testing.T) {
 	})
 }
 
+// TestRayServeIgnored: nobody waits for ever for a task that wants no result.
+func TestRayServeIgnored(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.handle("predict", func(context.Context, tasks.Arguments) (any, error) { return nil, tasks.Ignore("nothing to do") })
+		h.enqueue("id-1", "predict")
+		h.start()
+		h.journaled()
+		require.Contains(t, h.record("id-1"), `"status": "SUCCESS", "result": null`)
+		require.Len(t, seen[TaskIgnored](h.recorder), 1)
+		require.Empty(t, h.broker.waiting("models"))
+	})
+}
+
+// TestRayServeDeliveredTwice: a server may hand out one message twice at the same time;
+// its task runs once.
+func TestRayServeDeliveredTwice(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.handle("predict", func(context.Context, tasks.Arguments) (any, error) { elapse(time.Minute); return "done", nil })
+		h.enqueue("id-1", "predict")
+		h.broker.put("models", h.broker.waiting("models")[0])
+		h.start()
+		elapse(3 * time.Minute)
+		require.Len(t, seen[TaskStarted](h.recorder), 1)
+		require.Len(t, seen[TaskDuplicate](h.recorder), 1)
+		require.Empty(t, h.broker.waiting("models"))
+	})
+}
+
 // TestRayServeStateUnread: a backend that is away keeps no task from running.
 func TestRayServeStateUnread(t *testing.T) {
 	inRayBubble(t, threeTimes, func(h *rayHarness) {

@@ -40,7 +40,7 @@ func (w *Worker) refuse(j *job, err error) {
 func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	queue := j.delivery.Queue()
 	event := TaskUnknown{Task: err.Task, ID: err.ID, Queue: queue, Fate: HandedBack}
-	if w.options.UnknownTask == UnknownRequeue && j.delivery.Attempt() < w.options.UnknownAttempts {
+	if w.leavesToOthers(j) {
 		w.observe(event)
 		w.requeue(j)
 		return
@@ -55,6 +55,17 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	}
 	w.observe(event)
 	w.callUnknownHooks(err.Task, err.ID, queue)
+}
+
+// leavesToOthers tells whether a task that is unknown here is left to the other workers of
+// its queue: as long as one of them may still try it. A query goes to one worker only.
+func (w *Worker) leavesToOthers(j *job) bool {
+	if _, asked := j.delivery.(*inquiry); asked || w.options.UnknownTask != UnknownRequeue {
+		return false
+	}
+	limit, _ := w.limit(j)
+	attempt := j.delivery.Attempt()
+	return attempt < w.options.UnknownAttempts && (limit == 0 || attempt < limit)
 }
 
 // storeRefusal stores the failure of a message that is refused, if it has an id

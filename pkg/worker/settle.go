@@ -50,8 +50,8 @@ func (w *Worker) store(j *job) acks.Decision {
 	if j.outcome == acks.Retry {
 		return decision // settleRetry has stored it
 	}
-	if j.outcome == acks.Ignore && inChord(j.message) {
-		decision.Store = acks.StoreSuccess // null, or the chord would wait for ever
+	if j.outcome == acks.Ignore && j.dialect.endsIgnored(j.message) {
+		decision.Store = acks.StoreSuccess // null
 	}
 	err := w.storeOutcome(j, decision.Store)
 	if j.outcome == acks.Exhausted {
@@ -132,11 +132,11 @@ func (w *Worker) redeliver(j *job) {
 	}
 	limit, _ := w.limit(j)
 	switch {
+	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce && wait < requeueBase:
+		w.requeue(j)
 	case wait > 0:
 		w.noteError(j)
 		w.settleBest(j, "requeue", func(ctx context.Context) error { return j.delivery.Requeue(ctx, wait) })
-	case limit == 0 && j.delivery.Attempt() > redeliverAtOnce:
-		w.requeue(j)
 	default:
 		w.settleBest(j, "nack", j.delivery.Nack)
 	}

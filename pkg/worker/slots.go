@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -26,6 +27,7 @@ type lender struct{ recall context.CancelFunc }
 
 type slotWaiter struct {
 	most    int
+	first   bool     // ahead of those that are not
 	granted chan int // buffered, so that a grant never blocks
 }
 
@@ -38,7 +40,8 @@ func (s *slots) reserve(ctx context.Context, most int) (int, error) {
 	return s.wait(ctx, most, false)
 }
 
-// reserveFirst is reserve(1) ahead of everyone who waits: for tasks that are due.
+// reserveFirst is reserve(1) ahead of the fetchers that wait: for tasks that are due, and
+// queries. Among them whoever came first is first.
 func (s *slots) reserveFirst(ctx context.Context) error {
 	_, err := s.wait(ctx, 1, true)
 	return err
@@ -55,12 +58,8 @@ func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
 		s.mu.Unlock()
 		return n, nil
 	}
-	w := &slotWaiter{most: most, granted: make(chan int, 1)}
-	if first {
-		s.waiters = append([]*slotWaiter{w}, s.waiters...)
-	} else {
-		s.waiters = append(s.waiters, w)
-	}
+	w := &slotWaiter{most: most, first: first, granted: make(chan int, 1)}
+	s.join(w)
 	s.recall()
 	s.mu.Unlock()
 
@@ -73,6 +72,17 @@ func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
 		s.release(n)
 	}
 	return 0, context.Cause(ctx)
+}
+
+// join puts w into the line, whose front are those that go first.
+func (s *slots) join(w *slotWaiter) {
+	at := len(s.waiters)
+	if w.first {
+		if i := slices.IndexFunc(s.waiters, func(other *slotWaiter) bool { return !other.first }); i >= 0 {
+			at = i
+		}
+	}
+	s.waiters = slices.Insert(s.waiters, at, w)
 }
 
 // leave takes w out of the line and returns what was granted to it meanwhile.

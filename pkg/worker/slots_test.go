@@ -35,10 +35,11 @@ func TestSlotsAreGrantedInOrder(t *testing.T) {
 		wait("first", func() error { _, err := s.reserve(t.Context(), 1); return err })
 		wait("second", func() error { _, err := s.reserve(t.Context(), 1); return err })
 		wait("due", func() error { return s.reserveFirst(t.Context()) })
+		wait("due later", func() error { return s.reserveFirst(t.Context()) })
 		require.True(t, s.contended())
 		s.release(1)
 		synctest.Wait()
-		require.Equal(t, []string{"due", "first", "second"}, order)
+		require.Equal(t, []string{"due", "due later", "first", "second"}, order)
 		require.False(t, s.contended())
 	})
 }

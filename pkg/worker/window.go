@@ -24,15 +24,20 @@ func identityOf(queue string, e *protocol.Envelope, m *protocol.Message) identit
 	if e == nil || e.Properties.DeliveryTag == "" {
 		return ""
 	}
+	return hashOf([]string{queue, m.Task, m.ID, e.Properties.DeliveryTag}, m.Retries, e.Body)
+}
+
+// hashOf is the identity of a message that is known by these parts, a number and its body.
+func hashOf(parts []string, retries int, body []byte) identity {
 	// With the length of each part, so that no two lists of parts look alike.
 	var head []byte
-	for _, part := range []string{queue, m.Task, m.ID, e.Properties.DeliveryTag} {
+	for _, part := range parts {
 		head = binary.BigEndian.AppendUint64(head, uint64(len(part)))
 		head = append(head, part...)
 	}
-	head = binary.BigEndian.AppendUint64(head, uint64(m.Retries))
+	head = binary.BigEndian.AppendUint64(head, uint64(retries))
 	sum := sha256.New()
-	for _, part := range [][]byte{head, e.Body} {
+	for _, part := range [][]byte{head, body} {
 		_, _ = sum.Write(part) // a hash returns no errors
 	}
 	return identity(sum.Sum(nil))

@@ -105,7 +105,9 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.respond(); err != nil {
 		w.stopFetch(ErrShutdown)
 		w.cancelWork(ErrShutdown)
-		return errors.Join(err, w.closeResponders(), w.closeConsumers())
+		err = errors.Join(err, w.closeResponders())
+		w.pool.close() // some queue's queries may have run
+		return errors.Join(err, w.closeConsumers())
 	}
 	for i, queue := range w.options.Queues {
 		f := &fetcher{worker: w, queue: queue, consumer: w.consumers[i], dialect: w.dialectOf(queue), alone: len(w.options.Queues) == 1}

@@ -51,6 +51,10 @@ type Config struct {
 	// MaxExpires is the longest expiry; 0 means DefaultMaxExpires. It is lowered
 	// when the server refuses one.
 	MaxExpires time.Duration
+	// ExactIDs refuses task ids that are not a queue's name as they are, with
+	// transport.ErrName. Else several ids may share a queue, as in kubemq-celery, and a
+	// result takes the place of another task's.
+	ExactIDs bool
 	// Form is how states are written, read and kept; nil means kubemq-celery's.
 	Form Form
 }
@@ -61,6 +65,7 @@ type Backend struct {
 	hooks   transport.Hooks
 	prefix  string
 	form    Form
+	exact   bool
 	longest atomic.Int64 // time.Duration
 }
 
@@ -87,7 +92,7 @@ func New(config Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{client: client, hooks: config.Connection.Hooks, prefix: config.Prefix, form: config.Form}
+	b := &Backend{client: client, hooks: config.Connection.Hooks, prefix: config.Prefix, form: config.Form, exact: config.ExactIDs}
 	b.longest.Store(int64(config.MaxExpires))
 	return b, nil
 }
@@ -148,6 +153,9 @@ func (b *Backend) channel(taskID string) (string, error) {
 	name, err := kubemq.ChannelName(taskID)
 	if err != nil {
 		return "", fmt.Errorf("results: task id %.100q: %w", taskID, err)
+	}
+	if b.exact && name != taskID {
+		return "", fmt.Errorf("results: task id %.100q stands for the queue of %q: %w", taskID, name, transport.ErrName)
 	}
 	name = b.prefix + name
 	if len(name) > maxChannelBytes {

@@ -276,6 +276,24 @@ func TestOtherTask(t *testing.T) {
 	require.ErrorIs(t, err, results.ErrNotFound)
 }
 
+// TestExactIDs: an id that stands for another one's queue is refused, and takes nothing
+// from there.
+func TestExactIDs(t *testing.T) {
+	t.Parallel()
+	b := open(t, startBroker(t, broker.Config{}), transport.Hooks{})
+	b.exact = true
+	store(t, b, meta("a.b", protocol.StateFailure), results.StoreOptions{First: true})
+	for _, id := range []string{"a/b", "a.b.", "a..b", "a.b\x00", " a.b@"} {
+		require.ErrorIs(t, b.Store(t.Context(), meta(id, protocol.StateSuccess), results.StoreOptions{}), transport.ErrName, "%q", id)
+		require.ErrorIs(t, b.Forget(t.Context(), id), transport.ErrName)
+		_, err := b.Fetch(t.Context(), id)
+		require.ErrorIs(t, err, transport.ErrName)
+	}
+	got, err := b.Fetch(t.Context(), "a.b")
+	require.NoError(t, err)
+	require.Equal(t, protocol.StateFailure, got.Status)
+}
+
 func TestCorruptResult(t *testing.T) {
 	t.Parallel()
 	b := open(t, startBroker(t, broker.Config{}), transport.Hooks{})

@@ -110,7 +110,7 @@ func New(config Config) (*Backend, error) {
 	}
 	form := Form{MaxResult: config.MaxResult, Replaced: config.Hooks.Replaced}
 	inner, err := kubemq.New(kubemq.Config{
-		Connection: config.Connection, Prefix: config.Prefix, MaxExpires: config.Expiry, Form: form,
+		Connection: config.Connection, Prefix: config.Prefix, MaxExpires: config.Expiry, Form: form, ExactIDs: true,
 	})
 	if err != nil {
 		return nil, err

@@ -179,6 +179,26 @@ func TestKeptUntilTheBrokerIsBack(t *testing.T) {
 	})
 }
 
+// TestKeptWhateverItsDepth: what can be written can be read, and be stored later.
+func TestKeptWhateverItsDepth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &fakeInner{err: errAway}
+		b, _ := start(t, inner)
+		defer func() { require.NoError(t, b.Stop()) }()
+		m := meta("1", protocol.StateSuccess)
+		for range 240 {
+			m.Result = []any{m.Result}
+		}
+		require.NoError(t, b.Store(t.Context(), m, results.StoreOptions{}))
+		_, err := b.Fetch(t.Context(), "1")
+		require.NoError(t, err)
+		inner.heal()
+		require.NoError(t, pause(t.Context(), time.Minute))
+		synctest.Wait()
+		require.Equal(t, Counts{Failed: b.Counts().Failed}, b.Counts(), "neither kept nor lost")
+	})
+}
+
 func TestNewerStateReplacesTheKeptOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fakeInner{err: errAway}

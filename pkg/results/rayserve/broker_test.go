@@ -75,6 +75,8 @@ func TestResultsWhereTheAdapterLooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, seen, fetched)
 	}
+	require.ErrorIs(t, b.Store(t.Context(), meta("1.", protocol.StateSuccess), results.StoreOptions{}), transport.ErrName,
+		"another task's queue")
 	require.NoError(t, b.Forget(t.Context(), "1"))
 	_, err = b.Fetch(t.Context(), "1")
 	require.ErrorIs(t, err, results.ErrNotFound)

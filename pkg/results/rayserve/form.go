@@ -1,6 +1,7 @@
 package rayserve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,9 @@ const (
 	// time that its producer wrote.
 	keptText = 1000
 	keptTime = 64
+	// recordDepth is how deep a record may be: as deep as protocol.ToValue lets a result be,
+	// and the record around it.
+	recordDepth = 256 + 2
 )
 
 // Form is Ray Serve's form of a result in a KubeMQ queue (docs/protocol.md §24.2). What
@@ -43,10 +47,7 @@ var _ kubemq.Form = Form{}
 func (f Form) Encode(meta protocol.Meta) (body []byte, metadata string, err error) {
 	now := time.Now()
 	body, err = wire.EncodeResult(meta, now)
-	most := f.MaxResult
-	if most == 0 {
-		most = DefaultMaxResult
-	}
+	most := f.most()
 	var unfit *protocol.EncodeError
 	switch {
 	case errors.As(err, &unfit):
@@ -66,10 +67,18 @@ func (f Form) Encode(meta protocol.Meta) (body []byte, metadata string, err erro
 	return body, "", err
 }
 
-// Decode reads a record, within protocol.DefaultLimits.
+// Decode reads a record, within protocol.DefaultLimits, or more where that is needed for
+// what Encode writes: a result that can't be read is one that the task runs again for.
 func (f Form) Decode(body []byte) (protocol.Meta, error) {
-	return wire.DecodeResult(body, protocol.DefaultLimits())
+	limits := protocol.DefaultLimits()
+	limits.Depth = max(limits.Depth, recordDepth)
+	limits.Body = max(limits.Body, f.most())
+	limits.Items = max(limits.Items, f.most())
+	return wire.DecodeResult(body, limits)
 }
+
+// most is the largest record in bytes.
+func (f Form) most() int { return cmp.Or(f.MaxResult, DefaultMaxResult) }
 
 // Label knows nothing: the adapter writes no metadata.
 func (f Form) Label(string) (taskID string, state protocol.State) { return "", "" }

@@ -1,6 +1,7 @@
 package rayserve
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +82,14 @@ func TestWhatIsKept(t *testing.T) {
 	} {
 		require.Equal(t, keeps, Form{}.Keeps(state), state)
 	}
+}
+
+// TestFormReadsWhatItMayWrite: as large as the form's own limit.
+func TestFormReadsWhatItMayWrite(t *testing.T) {
+	record := append([]byte(`{"task_id": "1", "status": "SUCCESS"}`), bytes.Repeat([]byte(" "), 65<<20)...)
+	_, err := Form{}.Decode(record)
+	require.Error(t, err)
+	meta, err := Form{MaxResult: 70 << 20}.Decode(record)
+	require.NoError(t, err)
+	require.Equal(t, protocol.StateSuccess, meta.Status)
 }

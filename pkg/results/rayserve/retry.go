@@ -87,14 +87,15 @@ func (b *Backend) retry() {
 
 // tryKept stores a state that is kept; it is true when nothing more is to be done for it.
 func (b *Backend) tryKept(ctx context.Context, k *kept) bool {
-	meta, err := b.form.Decode(k.body)
+	meta, unreadable := b.form.Decode(k.body)
+	err := unreadable
 	if err == nil {
 		err = b.try(ctx, meta, results.StoreOptions{})
 	}
 	switch {
 	case err == nil:
 		b.memory.done(k)
-	case hopeless(err):
+	case unreadable != nil || hopeless(err):
 		b.memory.done(k)
 		b.drop(k, err)
 	default:
