@@ -115,7 +115,7 @@ func (w *Worker) wait(j *job, rest time.Duration) bool {
 
 // due sends a job whose ETA has come back to the pool.
 func (w *Worker) due(j *job, waited bool) {
-	if !waited || w.slots.reserveFirst(w.fetchContext) != nil {
+	if !waited || j.share.reserveFirst(w.fetchContext) != nil {
 		w.handBack(j)
 		return
 	}

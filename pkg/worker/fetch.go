@@ -26,6 +26,7 @@ type fetcher struct {
 	queue    string
 	consumer transport.Consumer
 	dialect  dialect
+	share    *share
 	alone    bool // the only queue of this worker
 
 	// found is how many messages the last request got: a queue that was empty asks
@@ -40,7 +41,7 @@ type fetcher struct {
 func (f *fetcher) run(ctx context.Context) {
 	failures := backoff.NewExponentialBackOff()
 	for {
-		reserved, err := f.worker.slots.reserve(ctx, f.most())
+		reserved, err := f.share.reserve(ctx, f.most())
 		if err != nil {
 			return
 		}
@@ -101,11 +102,12 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
 		delivered++
 		f.worker.delivered.Store(time.Now().UnixNano())
-		f.worker.pool.submit(&job{delivery: delivery, dialect: f.dialect})
+		f.worker.pool.submit(&job{delivery: delivery, dialect: f.dialect, share: f.share})
 	})
 	f.worker.observe(Polled{Queue: f.queue, Took: time.Since(asked), Delivered: delivered})
 	f.found, f.yield = delivered, !f.alone && delivered == 0 && (contended || ctx.Err() != nil)
-	f.worker.slots.release(reserved - delivered)
+	f.share.setBusy(delivered > 0)
+	f.share.release(reserved - delivered)
 	return err
 }
 

@@ -54,16 +54,17 @@ func (w *Worker) closeResponders() error {
 // answerer runs the task of a query in a slot, ahead of what is queued: somebody waits
 // for it, and not for long.
 func (w *Worker) answerer(queue string, settings RayServeQueue) transport.Answer {
+	share := w.slots.share()
 	return func(ctx context.Context, body []byte) ([]byte, bool) {
 		w.uncounted.Add(1)
 		defer w.uncounted.Add(-1)
-		if w.slots.reserveFirst(ctx) != nil {
+		if share.reserveFirst(ctx) != nil {
 			return nil, false // nobody waits any more
 		}
 		q := &inquiry{body: body, queue: queue, settled: make(chan struct{})}
 		until, _ := ctx.Deadline()
 		w.pool.submit(&job{
-			delivery: q, until: until,
+			delivery: q, until: until, share: share,
 			dialect: inference{rayServe: rayServe{worker: w, queue: settings}, inquiry: q},
 		})
 		return q.wait(ctx, until)

@@ -16,6 +16,7 @@ type job struct {
 	// fetch
 	delivery transport.Delivery
 	dialect  dialect
+	share    *share // of the slots, which the job's is given back to
 	// until is when nobody waits for the end any more; zero for ever.
 	until time.Time
 

@@ -9,7 +9,7 @@ import (
 // idle, so it grows to the number of slots in use and an idle worker is small.
 type pool struct {
 	run  func(*job)
-	done func() // gives the job's slot back
+	done func(*job) // gives the job's slot back
 	busy atomic.Int64
 
 	mu   sync.Mutex
@@ -19,7 +19,7 @@ type pool struct {
 }
 
 // newPool makes a pool; size is the most slots that there will be at once.
-func newPool(size int, run func(*job), done func()) *pool {
+func newPool(size int, run, done func(*job)) *pool {
 	return &pool{run: run, done: done, jobs: make(chan *job, size)}
 }
 
@@ -51,7 +51,7 @@ func (p *pool) work(j *job) {
 // one runs a job and gives its slot back, also when the handler ends the
 // goroutine (runtime.Goexit); the pool starts another one then.
 func (p *pool) one(j *job) {
-	defer p.done()
+	defer p.done(j)
 	defer p.busy.Add(-1)
 	p.run(j)
 }

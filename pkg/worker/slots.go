@@ -11,6 +11,10 @@ import (
 //
 // A reserved slot is given back in one of two places: fetch gives back what
 // Receive didn't use, and the pool gives back a job's slot when the job is over.
+//
+// Queues reserve by their shares: those that are busy get as many slots each, and what
+// one of them leaves goes to the others. So a queue of long tasks takes all slots while
+// the others are empty, and can't keep them.
 type slots struct {
 	mu   sync.Mutex
 	size int
@@ -18,6 +22,7 @@ type slots struct {
 	// than there are since a resize: what comes back goes until it isn't.
 	free    int
 	waiters []*slotWaiter
+	shares  []*share
 	// lenders are called once when somebody has to wait for a slot, or there are too many.
 	lenders map[*lender]struct{}
 }
@@ -25,7 +30,16 @@ type slots struct {
 // lender holds slots that it can give back early.
 type lender struct{ recall context.CancelFunc }
 
+// share is what one queue has of the slots.
+type share struct {
+	slots *slots
+	held  int
+	// busy: the queue had messages when it was last asked.
+	busy bool
+}
+
 type slotWaiter struct {
+	share   *share
 	most    int
 	first   bool     // ahead of those that are not
 	granted chan int // buffered, so that a grant never blocks
@@ -35,30 +49,58 @@ func newSlots(size int) *slots {
 	return &slots{size: size, free: size, lenders: map[*lender]struct{}{}}
 }
 
-// reserve waits for at least one slot and takes up to most.
-func (s *slots) reserve(ctx context.Context, most int) (int, error) {
-	return s.wait(ctx, most, false)
+// share is that of one more queue.
+func (s *slots) share() *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &share{slots: s}
+	s.shares = append(s.shares, q)
+	return q
 }
 
-// reserveFirst is reserve(1) ahead of the fetchers that wait: for tasks that are due, and
-// queries. Among them whoever came first is first.
-func (s *slots) reserveFirst(ctx context.Context) error {
-	_, err := s.wait(ctx, 1, true)
+// reserve waits for at least one slot and takes up to most.
+func (q *share) reserve(ctx context.Context, most int) (int, error) {
+	return q.slots.wait(ctx, &slotWaiter{share: q, most: most})
+}
+
+// reserveFirst is reserve(1) ahead of the fetchers that wait, whatever the shares: for
+// tasks that are due, and queries. Among them whoever came first is first.
+func (q *share) reserveFirst(ctx context.Context) error {
+	_, err := q.slots.wait(ctx, &slotWaiter{share: q, most: 1, first: true})
 	return err
 }
 
-func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
+// release gives n slots back, to those who wait first.
+func (q *share) release(n int) {
+	s := q.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.held -= n
+	s.free += n
+	s.grant()
+}
+
+// setBusy says whether the queue had messages.
+func (q *share) setBusy(busy bool) {
+	s := q.slots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.busy != busy {
+		q.busy = busy
+		s.grant()
+	}
+}
+
+func (s *slots) wait(ctx context.Context, w *slotWaiter) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, context.Cause(ctx)
 	}
 	s.mu.Lock()
-	if s.free > 0 {
-		n := min(s.free, most)
-		s.free -= n
+	if n := s.take(w); n > 0 {
 		s.mu.Unlock()
 		return n, nil
 	}
-	w := &slotWaiter{most: most, first: first, granted: make(chan int, 1)}
+	w.granted = make(chan int, 1)
 	s.join(w)
 	s.recall()
 	s.mu.Unlock()
@@ -69,7 +111,7 @@ func (s *slots) wait(ctx context.Context, most int, first bool) (int, error) {
 	case <-ctx.Done():
 	}
 	if n := s.leave(w); n > 0 {
-		s.release(n)
+		w.share.release(n)
 	}
 	return 0, context.Cause(ctx)
 }
@@ -96,14 +138,6 @@ func (s *slots) leave(w *slotWaiter) int {
 		}
 	}
 	return <-w.granted
-}
-
-// release gives n slots back, to those who wait first.
-func (s *slots) release(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free += n
-	s.grant()
 }
 
 // resize sets how many slots there are, at least 1. Those in use stay so until they
@@ -136,13 +170,47 @@ func (s *slots) recall() {
 
 // grant hands free slots to those who wait. The lock is held.
 func (s *slots) grant() {
-	for s.free > 0 && len(s.waiters) > 0 {
-		w := s.waiters[0]
-		s.waiters = s.waiters[1:]
-		granted := min(s.free, w.most)
-		s.free -= granted
+	for i := 0; s.free > 0 && i < len(s.waiters); {
+		w := s.waiters[i]
+		granted := s.take(w)
+		if granted == 0 {
+			i++ // what is free is another queue's
+			continue
+		}
+		s.waiters = slices.Delete(s.waiters, i, i+1)
 		w.granted <- granted
 	}
+}
+
+// take takes the free slots that w may have, maybe none. The lock is held.
+func (s *slots) take(w *slotWaiter) int {
+	n := min(s.free, w.most)
+	if !w.first {
+		n = min(n, s.allowed(w.share))
+	}
+	n = max(n, 0)
+	s.free -= n
+	w.share.held += n
+	return n
+}
+
+// allowed is how many of the free slots a queue may take: those that the other busy
+// queues have not missing to as many as each can have, or what it has missing itself.
+func (s *slots) allowed(q *share) int {
+	busy := 1
+	for _, other := range s.shares {
+		if other != q && other.busy {
+			busy++
+		}
+	}
+	fair := max(1, s.size/busy)
+	others := 0
+	for _, other := range s.shares {
+		if other != q && other.busy {
+			others += max(0, fair-other.held)
+		}
+	}
+	return max(s.free-others, fair-q.held)
 }
 
 // contended tells whether someone waits for a slot.

@@ -7,14 +7,19 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
 func TestSlotsAreGrantedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1)
-		n, err := s.reserve(t.Context(), 5)
+		q := s.share()
+		n, err := q.reserve(t.Context(), 5)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 
@@ -28,16 +33,16 @@ func TestSlotsAreGrantedInOrder(t *testing.T) {
 				mu.Lock()
 				order = append(order, name)
 				mu.Unlock()
-				s.release(1)
+				q.release(1)
 			}()
 			synctest.Wait()
 		}
-		wait("first", func() error { _, err := s.reserve(t.Context(), 1); return err })
-		wait("second", func() error { _, err := s.reserve(t.Context(), 1); return err })
-		wait("due", func() error { return s.reserveFirst(t.Context()) })
-		wait("due later", func() error { return s.reserveFirst(t.Context()) })
+		wait("first", func() error { _, err := q.reserve(t.Context(), 1); return err })
+		wait("second", func() error { _, err := q.reserve(t.Context(), 1); return err })
+		wait("due", func() error { return q.reserveFirst(t.Context()) })
+		wait("due later", func() error { return q.reserveFirst(t.Context()) })
 		require.True(t, s.contended())
-		s.release(1)
+		q.release(1)
 		synctest.Wait()
 		require.Equal(t, []string{"due", "due later", "first", "second"}, order)
 		require.False(t, s.contended())
@@ -47,16 +52,17 @@ func TestSlotsAreGrantedInOrder(t *testing.T) {
 func TestSlotsCancelledWaiterLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1)
-		_, err := s.reserve(t.Context(), 1)
+		q := s.share()
+		_, err := q.reserve(t.Context(), 1)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		failed := make(chan error, 1)
-		go func() { _, err := s.reserve(ctx, 1); failed <- err }()
+		go func() { _, err := q.reserve(ctx, 1); failed <- err }()
 		synctest.Wait()
 		cancel(ErrShutdown)
 		require.ErrorIs(t, <-failed, ErrShutdown)
-		s.release(1)
-		n, err := s.reserve(t.Context(), 3)
+		q.release(1)
+		n, err := q.reserve(t.Context(), 3)
 		require.NoError(t, err)
 		require.Equal(t, 1, n, "the slot granted to nobody is free")
 	})
@@ -65,6 +71,7 @@ func TestSlotsCancelledWaiterLeavesNothingBehind(t *testing.T) {
 func TestSlotsNeverExceedTheirNumber(t *testing.T) {
 	const size = 3
 	s := newSlots(size)
+	q := s.share()
 	var held, most atomic.Int64
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -74,13 +81,13 @@ func TestSlotsNeverExceedTheirNumber(t *testing.T) {
 				if (i+round)%5 == 0 {
 					cancel() // some give up before, some while they wait
 				}
-				n, err := s.reserve(ctx, 1+round%4)
+				n, err := q.reserve(ctx, 1+round%4)
 				if err == nil {
 					now := held.Add(int64(n))
 					for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 					}
 					held.Add(-int64(n))
-					s.release(n)
+					q.release(n)
 				}
 				cancel()
 			}
@@ -88,7 +95,7 @@ func TestSlotsNeverExceedTheirNumber(t *testing.T) {
 	}
 	all.Wait()
 	require.LessOrEqual(t, most.Load(), int64(size))
-	n, err := s.reserve(t.Context(), 10)
+	n, err := q.reserve(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, size, n, "every slot came back")
 }
@@ -101,6 +108,7 @@ func TestSlotsResizedAtRandom(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			s := newSlots(1 + random.IntN(5))
+			q := s.share()
 			granted := make(chan int, 1000)
 			asked, used := 0, 0
 			for range 200 {
@@ -110,7 +118,7 @@ func TestSlotsResizedAtRandom(t *testing.T) {
 					most := 1 + random.IntN(4)
 					asked++
 					go func() {
-						n, err := s.reserve(context.Background(), most)
+						n, err := q.reserve(context.Background(), most)
 						if err != nil {
 							t.Error(err)
 						}
@@ -121,7 +129,7 @@ func TestSlotsResizedAtRandom(t *testing.T) {
 						back := 1 + random.IntN(used)
 						used -= back
 						before = used
-						s.release(back)
+						q.release(back)
 					}
 				default:
 					s.resize(1 + random.IntN(6))
@@ -148,20 +156,21 @@ func TestSlotsResizedAtRandom(t *testing.T) {
 func TestSlotsResizedUnderUse(t *testing.T) {
 	const size = 5
 	s := newSlots(size)
+	q := s.share()
 	var held, most atomic.Int64
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for round := range 300 {
 				_, end := s.lend(t.Context())
-				n, err := s.reserve(t.Context(), 1+(i+round)%4)
+				n, err := q.reserve(t.Context(), 1+(i+round)%4)
 				if err != nil {
 					t.Error(err)
 				}
 				raise(&most, held.Add(int64(n)))
 				held.Add(-int64(n))
 				end()
-				s.release(n)
+				q.release(n)
 			}
 		})
 	}
@@ -171,7 +180,7 @@ func TestSlotsResizedUnderUse(t *testing.T) {
 	s.resize(size)
 	all.Wait()
 	require.LessOrEqual(t, most.Load(), int64(size))
-	n, err := s.reserve(t.Context(), 10)
+	n, err := q.reserve(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, size, n, "every slot came back")
 }
@@ -180,7 +189,8 @@ func TestSlotsResizedUnderUse(t *testing.T) {
 // give them back at once.
 func TestSlotsAreNotLentWhileTooManyAreInUse(t *testing.T) {
 	s := newSlots(3)
-	n, err := s.reserve(t.Context(), 3)
+	q := s.share()
+	n, err := q.reserve(t.Context(), 3)
 	require.NoError(t, err)
 	before, end := s.lend(t.Context())
 	defer end()
@@ -190,8 +200,147 @@ func TestSlotsAreNotLentWhileTooManyAreInUse(t *testing.T) {
 	after, end := s.lend(t.Context())
 	defer end()
 	require.Error(t, after.Err(), "not lent")
-	s.release(n)
+	q.release(n)
 	enough, end := s.lend(t.Context())
 	defer end()
 	require.NoError(t, enough.Err())
+}
+
+// TestSlotsAreShared: busy queues come to as many slots each, and what one leaves goes
+// to the others.
+func TestSlotsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(8)
+		slow, fast := s.share(), s.share()
+		take := func(q *share, most int) int {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			got := make(chan int, 1)
+			go func() { n, _ := q.reserve(ctx, most); got <- n }()
+			synctest.Wait()
+			cancel()
+			return <-got
+		}
+		slow.setBusy(true)
+		require.Equal(t, 8, take(slow, 8), "nobody else wants one")
+		fast.setBusy(true)
+		slow.release(1)
+		require.Zero(t, take(slow, 8), "the slot is the other's")
+		require.Equal(t, 1, take(fast, 8))
+		slow.release(3)
+		require.Equal(t, 3, take(fast, 8))
+		require.Equal(t, []int{4, 4}, []int{slow.held, fast.held})
+		fast.release(2)
+		require.Zero(t, take(slow, 8), "it has its share")
+		fast.setBusy(false)
+		require.Equal(t, 2, take(slow, 8), "the other has nothing to do")
+		require.Zero(t, take(fast, 1))
+		fast.setBusy(true)
+		slow.release(1)
+		require.Equal(t, 1, take(fast, 8))
+
+		// Whoever goes first takes no notice.
+		slow.release(1)
+		require.NoError(t, slow.reserveFirst(t.Context()))
+		require.Equal(t, 5, slow.held)
+		require.Equal(t, 3, fast.held)
+
+		// More queues than slots: each gets one in its turn.
+		few := newSlots(1)
+		one, two := few.share(), few.share()
+		one.setBusy(true)
+		two.setBusy(true)
+		require.Equal(t, 1, take(one, 1))
+		got := make(chan int, 1)
+		go func() { n, _ := two.reserve(t.Context(), 1); got <- n }()
+		synctest.Wait()
+		one.release(1)
+		require.Equal(t, 1, <-got)
+	})
+}
+
+// TestSlotsSharedAtRandom: no slot is lost or made, nobody waits beside a free slot that
+// is nobody's, and a queue that waits below its share waits for slots in use.
+func TestSlotsSharedAtRandom(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			s := newSlots(1 + random.IntN(8))
+			var queues []*share
+			for range 1 + random.IntN(4) {
+				queues = append(queues, s.share())
+			}
+			var asked atomic.Int64
+			for range 300 {
+				q := queues[random.IntN(len(queues))]
+				switch random.IntN(4) {
+				case 0:
+					most := 1 + random.IntN(4)
+					asked.Add(1)
+					go func() {
+						_, err := q.reserve(context.Background(), most)
+						if err != nil {
+							t.Error(err)
+						}
+						asked.Add(-1)
+					}()
+				case 1:
+					if q.held > 0 {
+						q.release(1 + random.IntN(q.held))
+					}
+				case 2:
+					q.setBusy(random.IntN(2) == 0)
+				default:
+					s.resize(1 + random.IntN(8))
+				}
+				synctest.Wait()
+				held := 0
+				for _, q := range queues {
+					held += q.held
+				}
+				require.Equal(t, s.size, held+s.free, "seed %d", seed)
+				for _, w := range s.waiters {
+					require.LessOrEqual(t, min(s.free, s.allowed(w.share)), 0, "seed %d: one waits for what it may have", seed)
+				}
+			}
+			for _, q := range queues {
+				q.setBusy(false)
+			}
+			s.resize(1000)
+			synctest.Wait()
+			require.Zero(t, asked.Load(), "everybody is served in the end")
+		})
+	}
+}
+
+// TestASlowQueueBesideAFastOne: long tasks don't keep the slots that another queue could
+// use many times meanwhile.
+func TestASlowQueueBesideAFastOne(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.options.Queues, h.options.Concurrency = []string{"slow", "fast"}, 8
+		var fast atomic.Int64
+		h.handle("slow", func(context.Context, tasks.Arguments) (any, error) { elapse(time.Second); return nil, nil })
+		h.handle("fast", func(context.Context, tasks.Arguments) (any, error) {
+			elapse(10 * time.Millisecond)
+			fast.Add(1)
+			return nil, nil
+		})
+		for range 200 {
+			h.broker.put("slow", &fakeMessage{body: encode(t, &protocol.Message{Task: "slow", Queue: "slow"})})
+		}
+		h.start()
+		elapse(5 * time.Second) // the slow queue has all slots
+		synctest.Wait()
+		require.Equal(t, 8, h.worker.Load().Busy)
+		for range 4000 {
+			h.broker.put("fast", &fakeMessage{body: encode(t, &protocol.Message{Task: "fast", Queue: "fast"})})
+		}
+		elapse(2 * time.Second) // its tasks give them back as they end
+		begun := fast.Load()
+		elapse(5 * time.Second)
+		synctest.Wait()
+		const half = 5 * 4 * 100 // four slots, a hundred tasks a second each
+		require.GreaterOrEqual(t, fast.Load()-begun, int64(half*9/10))
+		require.Equal(t, 8, h.worker.Load().Busy, "the slow queue has the other half")
+	})
 }

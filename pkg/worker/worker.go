@@ -79,7 +79,7 @@ func New(
 		options: options, registry: registry, transport: broker, backend: backend, observers: observers,
 		accept: accept, publisher: publisherOf(options), slots: newSlots(options.leastSlots()), finished: make(chan struct{}),
 	}
-	w.pool = newPool(options.mostSlots(), w.process, func() { w.slots.release(1) })
+	w.pool = newPool(options.mostSlots(), w.process, func(j *job) { j.share.release(1) })
 	w.parked = newParking(max(minParked, options.mostSlots()))
 	w.held = newParking(max(minParked, options.mostSlots()))
 	w.window = newWindow(options.DedupWindow)
@@ -110,7 +110,10 @@ func (w *Worker) Start(ctx context.Context) error {
 		return errors.Join(err, w.closeConsumers())
 	}
 	for i, queue := range w.options.Queues {
-		f := &fetcher{worker: w, queue: queue, consumer: w.consumers[i], dialect: w.dialectOf(queue), alone: len(w.options.Queues) == 1}
+		f := &fetcher{
+			worker: w, queue: queue, consumer: w.consumers[i], dialect: w.dialectOf(queue), share: w.slots.share(),
+			alone: len(w.options.Queues) == 1,
+		}
 		w.fetchers.Go(func() { f.run(w.fetchContext) })
 	}
 	w.running.Store(true)
