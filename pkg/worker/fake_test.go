@@ -40,6 +40,7 @@ type fakeBroker struct {
 	inFlight   int
 	most       int // the most that were ever in flight
 	arrived    chan struct{}
+	latency    time.Duration // of the answer to a Receive
 	published  []fakePublished
 	broadcasts []fakeBroadcast
 	responders map[string]*fakeResponder
@@ -207,6 +208,9 @@ func (c *fakeConsumer) Receive(
 	c.broker.mu.Lock()
 	c.broker.autoAcked = c.broker.autoAcked || request.AutoAck
 	c.broker.mu.Unlock()
+	if c.broker.latency > 0 && !pause(ctx, c.broker.latency) {
+		return nil
+	}
 	timer := time.NewTimer(request.Wait)
 	defer timer.Stop()
 	for {

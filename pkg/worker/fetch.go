@@ -104,9 +104,13 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 		f.worker.delivered.Store(time.Now().UnixNano())
 		f.worker.pool.submit(&job{delivery: delivery, dialect: f.dialect, share: f.share})
 	})
-	f.worker.observe(Polled{Queue: f.queue, Took: time.Since(asked), Delivered: delivered})
-	f.found, f.yield = delivered, !f.alone && delivered == 0 && (contended || ctx.Err() != nil)
-	f.share.setBusy(delivered > 0)
+	took := time.Since(asked)
+	f.worker.observe(Polled{Queue: f.queue, Took: took, Delivered: delivered})
+	f.yield = !f.alone && delivered == 0 && (contended || ctx.Err() != nil)
+	if delivered > 0 || ctx.Err() == nil || took >= recallGrace { // else it was given up before an answer could come
+		f.found = delivered
+		f.share.setBusy(delivered > 0)
+	}
 	f.share.release(reserved - delivered)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // slots are the rights to run a task. One is reserved before a message is asked
@@ -23,12 +24,20 @@ type slots struct {
 	free    int
 	waiters []*slotWaiter
 	shares  []*share
-	// lenders are called once when somebody has to wait for a slot, or there are too many.
+	// lenders are recalled when somebody has to wait for a slot, or there are too many.
 	lenders map[*lender]struct{}
 }
 
+// recallGrace is how long a lender may go on for others of its kind: a request whose
+// messages are on their way would be given up for one that waits in its place.
+const recallGrace = 50 * time.Millisecond
+
 // lender holds slots that it can give back early.
-type lender struct{ recall context.CancelFunc }
+type lender struct {
+	begun    time.Time
+	recalled *time.Timer // ends it; nil if it isn't recalled, or at once
+	end      context.CancelFunc
+}
 
 // share is what one queue has of the slots.
 type share struct {
@@ -102,7 +111,7 @@ func (s *slots) wait(ctx context.Context, w *slotWaiter) (int, error) {
 	}
 	w.granted = make(chan int, 1)
 	s.join(w)
-	s.recall()
+	s.recall(w.first)
 	s.mu.Unlock()
 
 	select {
@@ -148,7 +157,7 @@ func (s *slots) resize(size int) {
 	s.free += size - s.size
 	s.size = size
 	if s.free < 0 {
-		s.recall()
+		s.recall(true)
 	}
 	s.grant()
 }
@@ -160,12 +169,20 @@ func (s *slots) total() int {
 	return s.size
 }
 
-// recall asks for the slots that are lent. The lock is held.
-func (s *slots) recall() {
+// recall asks for the slots that are lent, at once if it is urgent. The lock is held.
+func (s *slots) recall(urgent bool) {
 	for l := range s.lenders {
-		l.recall()
+		l.recall(urgent)
 	}
-	clear(s.lenders)
+}
+
+func (l *lender) recall(urgent bool) {
+	switch rest := recallGrace - time.Since(l.begun); {
+	case urgent || rest <= 0:
+		l.end()
+	case l.recalled == nil:
+		l.recalled = time.AfterFunc(rest, l.end)
+	}
 }
 
 // grant hands free slots to those who wait. The lock is held.
@@ -220,22 +237,28 @@ func (s *slots) contended() bool {
 	return len(s.waiters) > 0
 }
 
-// lend returns a context that ends as soon as somebody waits for a slot, or slots are
-// taken away, for one who only holds slots in case something comes.
+// lend returns a context that ends when somebody waits for a slot, soon if that is a
+// fetcher and else at once, or when slots are taken away. It is for one who only holds
+// slots in case something comes.
 func (s *slots) lend(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &lender{recall: cancel}
+	l := &lender{begun: time.Now(), end: cancel}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiters) > 0 || s.free < 0 {
-		cancel()
-	} else {
-		s.lenders[l] = struct{}{}
+	s.lenders[l] = struct{}{}
+	switch {
+	case s.free < 0, len(s.waiters) > 0 && s.waiters[0].first:
+		l.recall(true)
+	case len(s.waiters) > 0:
+		l.recall(false)
 	}
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.lenders, l)
+		if l.recalled != nil {
+			l.recalled.Stop()
+		}
 	}
 }

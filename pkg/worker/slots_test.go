@@ -266,9 +266,9 @@ func TestSlotsSharedAtRandom(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			s := newSlots(1 + random.IntN(8))
-			var queues []*share
-			for range 1 + random.IntN(4) {
-				queues = append(queues, s.share())
+			queues := make([]*share, 1+random.IntN(4))
+			for i := range queues {
+				queues[i] = s.share()
 			}
 			var asked atomic.Int64
 			for range 300 {
@@ -318,6 +318,7 @@ func TestSlotsSharedAtRandom(t *testing.T) {
 func TestASlowQueueBesideAFastOne(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.options.Queues, h.options.Concurrency = []string{"slow", "fast"}, 8
+		h.broker.latency = 2 * time.Millisecond // else nobody waits while another one asks
 		var fast atomic.Int64
 		h.handle("slow", func(context.Context, tasks.Arguments) (any, error) { elapse(time.Second); return nil, nil })
 		h.handle("fast", func(context.Context, tasks.Arguments) (any, error) {
@@ -339,7 +340,7 @@ func TestASlowQueueBesideAFastOne(t *testing.T) {
 		begun := fast.Load()
 		elapse(5 * time.Second)
 		synctest.Wait()
-		const half = 5 * 4 * 100 // four slots, a hundred tasks a second each
+		const half = 5 * 4 * 1000 / 12 // four slots, ten milliseconds and the latency for each task
 		require.GreaterOrEqual(t, fast.Load()-begun, int64(half*9/10))
 		require.Equal(t, 8, h.worker.Load().Busy, "the slow queue has the other half")
 	})
