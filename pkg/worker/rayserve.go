@@ -150,7 +150,7 @@ func (r rayServe) unregistered(j *job, err *protocol.UnknownTaskError) protocol.
 	m := meta(err.ID, protocol.StateFailure)
 	r.record(j, &m)
 	m.Result = protocol.Exception{
-		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", err.Task)},
+		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", shortText(err.Task))},
 	}
 	return m
 }
