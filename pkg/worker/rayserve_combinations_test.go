@@ -159,11 +159,7 @@ func (s *rayScenario) handler(ctx context.Context, _ tasks.Arguments) (value any
 	}
 	calm := s.calm || s.begun[request.ID] > 12
 	s.mu.Unlock()
-	end := func(what map[string]bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		what[request.ID] = true
-	}
+	end := func(what map[string]bool) { s.is(what, request.ID) }
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -203,6 +199,12 @@ func (s *rayScenario) handler(ctx context.Context, _ tasks.Arguments) (value any
 	return "done", nil
 }
 
+func (s *rayScenario) is(what map[string]bool, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what[id] = true
+}
+
 // send does what producers do, and what callers do while they wait.
 func (s *rayScenario) send(random *rand.Rand, within time.Duration) {
 	ctx := context.Background()
@@ -218,14 +220,12 @@ func (s *rayScenario) send(random *rand.Rand, within time.Duration) {
 			s.broker.put("models", &message)
 		}
 		if m.stored == protocol.StateRevoked {
-			s.cancelled[m.id] = true
+			s.is(s.cancelled, m.id)
 		}
 		if m.cancelAt > 0 {
 			s.running.Go(func() {
 				elapse(m.cancelAt)
-				s.mu.Lock()
-				s.cancelled[m.id] = true
-				s.mu.Unlock()
+				s.is(s.cancelled, m.id)
 				if err := s.results.callersBackend.Store(ctx, meta(m.id, protocol.StateRevoked), results.StoreOptions{}); err != nil {
 					s.t.Error(err)
 				}
@@ -332,7 +332,7 @@ func (s *rayScenario) requireEnd(m raySent, letters int) {
 // TestRayServeCombinations is TestCombinations for a Ray Serve queue: limits, outcomes,
 // faults, crashes before, and callers that cancel and ask.
 func TestRayServeCombinations(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(120) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newRayScenario(t, seed)
