@@ -18,6 +18,9 @@ import (
 	"github.com/lovage-project/lovage/pkg/worker"
 )
 
+// maxName is how much of a name is written that no task here has, in bytes.
+const maxName = 500
+
 // Log is an observer that writes Celery's log lines.
 type Log struct {
 	logger *zap.Logger
@@ -113,6 +116,7 @@ func (l *Log) retryBounded(e worker.RetryBounded) {
 }
 
 func (l *Log) unknown(e worker.TaskUnknown) {
+	e.Task, e.ID = cut(e.Task, maxName), cut(e.ID, maxName) // a stranger's
 	fields := []zap.Field{zap.String("task", e.Task), zap.String("id", e.ID), zap.String("queue", e.Queue)}
 	if e.Fate == worker.HandedBack {
 		l.logger.Warn(fmt.Sprintf("Received unregistered task of type '%s'. Handed back to %s for another worker. [id: %s]",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,10 @@ func TestLines(t *testing.T) {
 		"a forged task": {
 			worker.TaskUnknown{Task: "no\r", ID: "i\n", Queue: "q", KeptIn: "k", Fate: worker.Kept},
 			`ERROR/MainProcess] Received unregistered task of type 'no\r'. The message is kept in k. [id: i\n]`,
+		},
+		"a long task": {
+			worker.TaskUnknown{Task: strings.Repeat("n", 1<<20), ID: strings.Repeat("i", 1<<20), Queue: "q", Fate: worker.Dropped},
+			`ERROR/MainProcess] Received unregistered task of type '` + strings.Repeat("n", 500) + `'. The message is dropped. [id: ` + strings.Repeat("i", 500) + `]`,
 		},
 		"succeeded": {worker.TaskSucceeded{Request: request(), Result: int64(5), Runtime: 10 * time.Millisecond}, "INFO/MainProcess] Task proj.add[id] succeeded in 0.01s: 5"},
 		"shadow":    {worker.TaskReceived{Request: &tasks.Request{ID: "id", Task: "proj.add", Shadow: "sum"}}, "INFO/MainProcess] Task sum[id] received"},

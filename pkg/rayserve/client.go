@@ -14,6 +14,7 @@ import (
 	"github.com/lovage-project/lovage/pkg/results"
 	resultskubemq "github.com/lovage-project/lovage/pkg/results/kubemq"
 	resultsrayserve "github.com/lovage-project/lovage/pkg/results/rayserve"
+	"github.com/lovage-project/lovage/pkg/transport"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -75,8 +76,8 @@ func (c *Client) Stop() error {
 // A value that JSON has no form for is a *protocol.EncodeError, and nothing is sent: its
 // text says which one it is, `args[2].weights` or `kwargs["x"]`, its Go type, and what to
 // do. Bytes are such a value; a time becomes ISO 8601, a decimal and a UUID their text.
-// An error that wraps transport.ErrUnconfirmed comes with the id where the task itself
-// may have been sent.
+// An error comes with the id where the task itself may have been sent, and wraps
+// transport.ErrUnconfirmed then.
 func (c *Client) Enqueue(ctx context.Context, name string, args []any, kwargs map[string]any) (id string, err error) {
 	id = uuid.NewString()
 	created := protocol.FormatTime(time.Now().UTC())
@@ -92,8 +93,14 @@ func (c *Client) Enqueue(ctx context.Context, name string, args []any, kwargs ma
 	err = c.sender.Send(ctx, &pb.QueueMessage{Channel: c.config.Queue, Body: body, Policy: &pb.QueueMessagePolicy{
 		MaxReceiveCount: int32(c.config.MaxRetries), MaxReceiveQueue: c.config.FailedTaskQueue,
 	}})
-	if err != nil {
-		return id, fmt.Errorf("rayserve: enqueue task %q: %w", name, err)
+	if err == nil {
+		return id, nil
 	}
-	return id, nil
+	err = fmt.Errorf("rayserve: enqueue task %q: %w", name, err)
+	if errors.Is(err, transport.ErrUnconfirmed) {
+		return id, err
+	}
+	// It was not sent, so it never ends. What can't be removed expires.
+	_ = c.results.Forget(ctx, id)
+	return "", err
 }

@@ -107,6 +107,22 @@ func TestEnqueueWithoutADeadLetterRule(t *testing.T) {
 	require.Empty(t, messages[0].Policy.MaxReceiveQueue)
 }
 
+// TestEnqueueOfWhatTheBrokerRefuses: nobody is left with an id that stays PENDING.
+func TestEnqueueOfWhatTheBrokerRefuses(t *testing.T) {
+	t.Parallel()
+	connection := connect(startBroker(t))
+	connection.MaxSend = 64 << 10
+	c := open(t, Config{Connection: connection})
+	id, err := c.Enqueue(t.Context(), "score", []any{strings.Repeat("x", 1<<20)}, nil)
+	require.ErrorIs(t, err, transport.ErrTooLarge)
+	require.Empty(t, id)
+	queues, err := c.sender.Queues(t.Context())
+	require.NoError(t, err)
+	for _, q := range queues {
+		require.Zero(t, q.Depth, "%s: neither a task nor a state of one", q.Name)
+	}
+}
+
 func TestNothingIsSentForABadArgument(t *testing.T) {
 	t.Parallel()
 	c := open(t, Config{Connection: connect(startBroker(t))})

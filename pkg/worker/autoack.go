@@ -2,6 +2,14 @@ package worker
 
 import "github.com/lovage-project/lovage/pkg/tasks"
 
+// autoAcks tells whether the broker acks the messages of a queue as it hands them over.
+// Those of Ray Serve are tried again by their messages, and their producers know no way
+// to have them lost.
+func (w *Worker) autoAcks(queue string) bool {
+	_, rayServe := w.options.RayServe[queue]
+	return w.options.AutoAck && !rayServe
+}
+
 // acksLate is what holds for a task: nothing is left to ack late where the broker
 // acks each message as it hands it over.
 func (w *Worker) acksLate(task tasks.Options) bool {

@@ -16,6 +16,9 @@ type chaos struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	rate   float64 // of calls that fail
+	struck int     // how often a call has failed
+	// twins are messages that are in a queue twice, because one was copied and not acked.
+	twins int
 	// outages are when every call of a kind fails.
 	outages map[string]outage
 }
@@ -37,15 +40,33 @@ func (c *chaos) heal() {
 	c.rate, c.outages = 0, nil
 }
 
+func (c *chaos) twin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.twins++
+}
+
+// calmFromTheStart tells whether nothing ever failed.
+func (c *chaos) calmFromTheStart() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.struck == 0
+}
+
 // strikes tells whether a call fails, and in which of n ways, the first of which
 // leaves everything as it was.
 func (c *chaos) strikes(kind string, n int) (way int, fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now, out := time.Now(), c.outages[kind]; now.After(out.from) && now.Before(out.to) {
+		c.struck++
 		return 0, true
 	}
-	return c.random.IntN(n), c.random.Float64() < c.rate
+	way, fails = c.random.IntN(n), c.random.Float64() < c.rate
+	if fails {
+		c.struck++
+	}
+	return way, fails
 }
 
 func (c *chaos) number(n int) int {
@@ -137,6 +158,7 @@ func (d *chaosDelivery) sendCopy(apply func() error) error {
 			return err
 		}
 		d.broker.put(d.queue, &twin)
+		d.chaos.twin()
 		return fmt.Errorf("%w: %w", transport.ErrCopied, transport.ErrLost)
 	default:
 		d.lost()

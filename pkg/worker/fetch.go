@@ -87,7 +87,7 @@ func (f *fetcher) most() int {
 // receive asks for as many messages as slots are reserved, hands them to the
 // pool and gives the other slots back.
 func (f *fetcher) receive(ctx context.Context, reserved int) error {
-	request := transport.ReceiveRequest{Slots: reserved, Wait: idleWait, AutoAck: f.worker.options.AutoAck}
+	request := transport.ReceiveRequest{Slots: reserved, Wait: idleWait, AutoAck: f.worker.autoAcks(f.queue)}
 	// Waiting on an empty queue holds a slot: not while another queue, or a task
 	// that is due, needs it.
 	contended := !f.alone && f.worker.slots.contended()

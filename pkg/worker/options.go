@@ -113,7 +113,8 @@ type Options struct {
 	RayServe map[string]RayServeQueue
 
 	// AutoAck has the broker ack each message as it hands it over, so that every task
-	// is acked early, whatever it says (auto_ack in broker_transport_options).
+	// is acked early, whatever it says (auto_ack in broker_transport_options). It is for
+	// Celery's queues alone.
 	AutoAck bool
 }
 

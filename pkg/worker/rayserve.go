@@ -111,10 +111,8 @@ func (r rayServe) storeMalformed(j *job, err error) {
 }
 
 // policy: a message is acked when its task has ended, and comes again when that failed.
-func (r rayServe) policy(tasks.Options) acks.Policy {
-	return acks.Policy{
-		Late: !r.worker.options.AutoAck, OnFailure: true, OnTimeout: true, RejectOnWorkerLost: true, Redeliver: true,
-	}
+func (rayServe) policy(tasks.Options) acks.Policy {
+	return acks.Policy{Late: true, OnFailure: true, OnTimeout: true, RejectOnWorkerLost: true, Redeliver: true}
 }
 
 // ignoresResult: the callers know no way to say so, and wait.
@@ -150,7 +148,7 @@ func (r rayServe) unregistered(j *job, err *protocol.UnknownTaskError) protocol.
 	m := meta(err.ID, protocol.StateFailure)
 	r.record(j, &m)
 	m.Result = protocol.Exception{
-		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", err.Task)},
+		Type: "NotRegistered", Args: []any{fmt.Sprintf("no task %q is registered with the worker", shortText(err.Task))},
 	}
 	return m
 }

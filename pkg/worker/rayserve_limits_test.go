@@ -121,6 +121,21 @@ func TestRayServeShortCountdown(t *testing.T) {
 	})
 }
 
+// TestRayServeAutoAck is Celery's: a Ray Serve task is tried as often as it may be, and
+// isn't lost with its worker.
+func TestRayServeAutoAck(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		h.options.AutoAck, h.options.Queues = true, []string{"models"}
+		h.handle("predict", failing(99))
+		h.enqueue("id-1", "predict")
+		h.start()
+		h.journaled()
+		require.False(t, h.broker.autoAcked)
+		require.Len(t, seen[TaskStarted](h.recorder), 3)
+		require.Len(t, h.letters.told, 1)
+	})
+}
+
 // TestRayServeDroppedOnceAcked: a bad message whose ack failed is not told as dropped.
 func TestRayServeDroppedOnceAcked(t *testing.T) {
 	for fate, err := range map[Fate]error{HandedBack: transport.ErrLost, Dropped: transport.ErrUnconfirmed} {

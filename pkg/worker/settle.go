@@ -171,7 +171,7 @@ func (w *Worker) settleDelivery(j *job, operation string, settle func(context.Co
 	if j.request != nil {
 		id = j.request.ID
 	}
-	acked := w.options.AutoAck || !j.policy.Late && !j.started.IsZero()
+	acked := w.autoAcks(j.delivery.Queue()) || !j.policy.Late && !j.started.IsZero()
 	w.observe(SettleFailed{Queue: j.delivery.Queue(), ID: id, Operation: operation, Err: err, Acked: acked})
 	if operation != "ack" && !errors.Is(err, transport.ErrLost) {
 		w.giveUp(j)

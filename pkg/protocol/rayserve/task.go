@@ -2,8 +2,16 @@ package rayserve
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lovage-project/lovage/pkg/protocol"
+)
+
+const (
+	// maxID is as long as a queue's name may be, and so a result's.
+	maxID = 255
+	// maxTime is longer than any form of a time.
+	maxTime = 64
 )
 
 // errNoName is what the adapter's producers refuse too.
@@ -21,7 +29,7 @@ type Task struct {
 	Args   []any
 	Kwargs map[string]any
 	// CreatedAt is when the producer made it, as it was written: ISO 8601 in UTC, or ""
-	// if it is not a string. Results repeat it.
+	// if it is not a string, or longer than a time. Results repeat it.
 	CreatedAt string
 }
 
@@ -40,7 +48,7 @@ func EncodeTask(t Task) ([]byte, error) {
 // DecodeTask reads the body of a task's message. Null and missing arguments are none.
 // Every error is a *MalformedError: for what is not UTF-8, not JSON, not an object,
 // beyond the limits (Body, Depth, Items), has no task_name, a task_id that is not a
-// string, args that are not a list, or kwargs that are not an object.
+// string or longer than 255 bytes, args that are not a list, or kwargs that are not an object.
 func DecodeTask(body []byte, limits protocol.Limits) (*Task, error) {
 	fields, malformed := decodeObject(body, limits)
 	if malformed != nil {
@@ -51,8 +59,15 @@ func DecodeTask(body []byte, limits protocol.Limits) (*Task, error) {
 	if id := fields["task_id"]; reason == "" && id != nil && t.ID == "" && id != "" {
 		reason = "task_id is " + kind(id) + ", not a string"
 	}
+	if len(t.ID) > maxID {
+		reason = fmt.Sprintf("task_id is %d bytes long, at most %d can be the name of a result's queue", len(t.ID), maxID)
+		t.ID = ""
+	}
 	if reason != "" {
 		return nil, &MalformedError{Reason: reason, ID: t.ID, Name: c.name}
+	}
+	if len(t.CreatedAt) > maxTime {
+		t.CreatedAt = ""
 	}
 	t.Name, t.Args, t.Kwargs = c.name, c.args, c.kwargs
 	return t, nil

@@ -84,6 +84,17 @@ func TestMalformedTasks(t *testing.T) {
 	}
 }
 
+// TestLongTexts: what a stranger writes beside the arguments goes into logs and records.
+func TestLongTexts(t *testing.T) {
+	id := strings.Repeat("i", 255)
+	task, err := rayserve.DecodeTask([]byte(`{"task_id": "`+id+`", "task_name": "f", "created_at": "`+id+`"}`), protocol.DefaultLimits())
+	require.NoError(t, err)
+	require.Equal(t, &rayserve.Task{ID: id, Name: "f", Args: []any{}, Kwargs: map[string]any{}}, task, "no time is that long")
+	_, err = rayserve.DecodeTask([]byte(`{"task_id": "i`+id+`", "task_name": "f"}`), protocol.DefaultLimits())
+	require.EqualError(t, err, "rayserve: malformed message: task_id is 256 bytes long, at most 255 can be the name of a result's queue")
+	require.Less(t, len(err.Error()), 200)
+}
+
 func TestValuesOfGo(t *testing.T) {
 	type features struct {
 		Name    string    `json:"name"`
