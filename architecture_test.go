@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"cmd":                  {"pkg/command", "pkg/tasks", "examples"},
 	"bench":                {"pkg/broker", "pkg/command", "pkg/tasks", "pkg/protocol", "pkg/transport", "pkg/results"},
 	"examples":             {"pkg/command", "pkg/tasks", "pkg/protocol"},
+	"examples/rayserve":    {"pkg/command", "pkg/tasks", "pkg/rayserve", "pkg/transport"},
 	"interop":              {"pkg/command", "pkg/tasks", "pkg/protocol", "pkg/broker", "pkg/transport"},
 }
 

@@ -45,9 +45,11 @@ formats() {
 binaries=$(mktemp -d)
 trap 'rm -rf "$binaries"' EXIT
 (cd "$root" && go build -o "$binaries/interop-worker" ./interop/worker && go build -o "$binaries/worker" ./cmd/worker &&
-  go build -o "$binaries/quirkbroker" ./interop/quirkbroker && go build -o "$binaries/requestpeer" ./interop/requestpeer)
+  go build -o "$binaries/quirkbroker" ./interop/quirkbroker && go build -o "$binaries/requestpeer" ./interop/requestpeer &&
+  go build -o "$binaries/rayserve-worker" ./examples/rayserve && go build -o "$binaries/rayserve-client" ./examples/rayserve/client)
 export LOVAGE_WORKER_BIN=$binaries/interop-worker LOVAGE_BIN=$binaries/worker LOVAGE_QUIRKBROKER_BIN=$binaries/quirkbroker
 export LOVAGE_REQUESTPEER_BIN=$binaries/requestpeer
+export LOVAGE_RAYSERVE_WORKER_BIN=$binaries/rayserve-worker LOVAGE_RAYSERVE_CLIENT_BIN=$binaries/rayserve-client
 
 case ${1:-both} in
 both)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from harness import Program, Runs
+from rayserve_stack import Apart, RayServe
 from stack import MAPPED_QUEUE, OTHER_QUEUE, QUEUE, Stack
 
 INTEROP = Path(__file__).resolve().parent.parent
@@ -67,3 +68,19 @@ def make_stack(tmp_path: Path) -> Iterator[MakeStack]:
 def runs(tmp_path: Path) -> Runs:
     """Return the record of what the counting tasks did."""
     return Runs(tmp_path / "runs")
+
+
+@pytest.fixture(scope="session")
+def rayserve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayServe]:
+    """Return the worker of a Ray Serve queue that tests share which don't stop it."""
+    with RayServe(tmp_path_factory.mktemp("rayserve")).running() as shared:
+        yield shared
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[Apart]:
+    """Return a broker that runs alone, and a worker of a Ray Serve queue not yet started."""
+    programs = Apart(tmp_path)
+    with programs.broker.running():
+        yield programs
+        programs.peer.close()

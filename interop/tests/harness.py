@@ -240,3 +240,8 @@ class Runs:
     def ended(self) -> Counter[str]:
         """How often each task id has run to its end."""
         return Counter(self._events("end"))
+
+    @property
+    def cancelled(self) -> Counter[str]:
+        """How often each task id was cancelled while it ran."""
+        return Counter(self._events("cancelled"))

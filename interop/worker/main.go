@@ -23,5 +23,6 @@ func registry() *tasks.Registry {
 	registerAcks(r)
 	registerCanvas(r)
 	registerOnce(r)
+	registerRayServe(r)
 	return r
 }

@@ -23,7 +23,7 @@ type RayServeQueue struct {
 	// 0 = as long as may be: a day.
 	ResultChannelPrefix string
 	ResultExpiry        time.Duration
-	// MaxResultSize is the longest record of a result, in bytes, at least 8192.
+	// MaxResultSize is the longest record of a result with its message, in bytes, at least 8192.
 	MaxResultSize int
 }
 

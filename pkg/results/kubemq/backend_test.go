@@ -124,6 +124,20 @@ func TestLeftovers(t *testing.T) {
 	require.Equal(t, protocol.StateRetry, status(celery{}, messages[0], "a"))
 }
 
+// TestLargeResultBehindAnOlderState: one peek doesn't show both.
+func TestLargeResultBehindAnOlderState(t *testing.T) {
+	t.Parallel()
+	b := open(t, startBroker(t, broker.Config{}), transport.Hooks{})
+	store(t, b, meta("5f3b", protocol.StateStarted), results.StoreOptions{})
+	done := meta("5f3b", protocol.StateSuccess)
+	done.Result = strings.Repeat("x", 5<<20)
+	store(t, b, done, results.StoreOptions{})
+	require.Len(t, stored(t, b, "5f3b"), 1)
+	found, err := b.Fetch(t.Context(), "5f3b")
+	require.NoError(t, err)
+	require.Equal(t, done.Result, found.Result)
+}
+
 func TestSuccessIsNeverReplaced(t *testing.T) {
 	t.Parallel()
 	b := open(t, startBroker(t, broker.Config{}), transport.Hooks{})

@@ -22,7 +22,8 @@ const (
 	// another writer was at the queue at the same moment.
 	removeAttempts = 20
 	removePause    = 50 * time.Millisecond
-	// missingLooks is how often our message must be missing to be gone.
+	// missingLooks is how often our message must be missing to be gone, or behind more
+	// than one peek shows.
 	missingLooks = 4
 )
 
@@ -48,10 +49,18 @@ func (b *Backend) removeOlder(ctx context.Context, ours *pb.QueueMessage, taskID
 			}
 		case superseded(b.form, older, ours, taskID):
 			return nil
-		case len(older) == 0:
-			// Somebody has it in their hands, or it was forgotten or has expired.
-			if missing++; missing == missingLooks {
+		default:
+			// Somebody has it in their hands, or it was forgotten or has expired. Or a peek
+			// doesn't show it: a broker bounds the bytes of one (docs/protocol.md §16).
+			if missing++; missing < missingLooks {
+				break
+			}
+			if len(older) == 0 {
 				return nil
+			}
+			err = b.client.Remove(ctx, ours.Channel, takeAndRemove(b.form, older, ours.MessageID, taskID))
+			if err != nil && !errors.Is(err, kubemq.ErrNotTaken) {
+				return err
 			}
 		}
 		// Writers that met should not meet again.

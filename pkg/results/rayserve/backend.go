@@ -39,7 +39,8 @@ type Config struct {
 	// Expiry is how long a result stays readable (result_expiry_seconds), from a second to
 	// MaxExpiry; 0 means DefaultExpiry. It is lowered when the server refuses it.
 	Expiry time.Duration
-	// MaxResult is the largest record in bytes, at least 8 KiB; 0 means DefaultMaxResult.
+	// MaxResult is the largest record in bytes, with 512 for the message around it, at
+	// least 8 KiB; 0 means DefaultMaxResult.
 	MaxResult int
 	// Hooks are told what happens to results.
 	Hooks Hooks

@@ -14,9 +14,11 @@ import (
 
 const (
 	// DefaultMaxResult is 4 MiB, in bytes. It is also all that the Python SDK's clients
-	// receive in one piece unless they are configured otherwise, so what comes close to it
-	// may be unreadable for them.
+	// receive in one piece unless they are configured otherwise (docs/protocol.md §8.3).
 	DefaultMaxResult = 4 << 20
+	// messageRoom is what an answer of the broker holds beside the record, in bytes:
+	// 184 were measured, and names may be longer.
+	messageRoom = 512
 	// minMaxResult is room for a record without a result.
 	minMaxResult = 8 << 10
 	// keptText bytes are kept of an error in a record that is too large, keptTime of the
@@ -33,8 +35,9 @@ const (
 // waits for its state. Of a task's states the first SUCCESS or CANCELLED stays; a
 // FAILURE doesn't, since a task that comes back from the failed task queue may succeed.
 type Form struct {
-	// MaxResult is the largest record in bytes; 0 means DefaultMaxResult. A larger SUCCESS
-	// is written with a null result and an error that gives both sizes.
+	// MaxResult is the largest record in bytes, with 512 for the message around it; 0 means
+	// DefaultMaxResult. A larger SUCCESS is written with a null result and an error that
+	// gives both sizes.
 	MaxResult int
 	// Replaced, if set, is told of each record that had to be written another way, and why;
 	// again for each try to store it.
@@ -54,9 +57,10 @@ func (f Form) Encode(meta protocol.Meta) (body []byte, metadata string, err erro
 		meta = unwritable(meta, unfit)
 	case err != nil:
 		return nil, "", err
-	case len(body) > most:
-		err = fmt.Errorf("a record of %d bytes, at most %d", len(body), most)
-		meta = tooLarge(meta, fmt.Sprintf("the result of %d bytes exceeds the limit of %d bytes", len(body), most))
+	case len(body)+messageRoom > most:
+		size := len(body) + messageRoom
+		err = fmt.Errorf("%d bytes with the message around it, at most %d", size, most)
+		meta = tooLarge(meta, fmt.Sprintf("the result of %d bytes, its message included, exceeds the limit of %d bytes", size, most))
 	default:
 		return body, "", nil
 	}

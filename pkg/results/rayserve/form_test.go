@@ -26,7 +26,8 @@ func TestRecordsThatAreReplaced(t *testing.T) {
 	}{
 		"large result": {
 			protocol.Meta{Status: protocol.StateSuccess, Result: long}, protocol.StateSuccess,
-			"the result of 120139 bytes exceeds the limit of 8192 bytes", "a record of 120139 bytes, at most 8192",
+			"the result of 120651 bytes, its message included, exceeds the limit of 8192 bytes",
+			"120651 bytes with the message around it, at most 8192",
 		},
 		"large error": {
 			protocol.Meta{Status: protocol.StateFailure, Result: protocol.Exception{Type: "ValueError", Args: []any{long}}}, protocol.StateFailure,
