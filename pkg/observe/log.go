@@ -33,6 +33,9 @@ func NewLog(logger *zap.Logger) *Log { return &Log{logger: logger} }
 
 // Observe writes the line for an event.
 func (l *Log) Observe(event worker.Event) {
+	if l.silent(event) {
+		return
+	}
 	switch e := event.(type) {
 	case worker.TaskReceived, worker.TaskPostponed, worker.TaskStarted:
 		l.beginning(e)
@@ -49,6 +52,19 @@ func (l *Log) Observe(event worker.Event) {
 		l.scaling(e)
 	default:
 		l.operation(e)
+	}
+}
+
+// silent tells whether nothing is logged of an event that each task has: its line, with
+// a result in it, is not made then.
+func (l *Log) silent(event worker.Event) bool {
+	switch event.(type) {
+	case worker.TaskReceived, worker.TaskSucceeded:
+		return !l.logger.Core().Enabled(zapcore.InfoLevel)
+	case worker.TaskStarted, worker.TaskPostponed:
+		return !l.logger.Core().Enabled(zapcore.DebugLevel)
+	default:
+		return false
 	}
 }
 

@@ -41,9 +41,13 @@ type fetcher struct {
 func (f *fetcher) run(ctx context.Context) {
 	failures := backoff.NewExponentialBackOff()
 	for {
-		reserved, err := f.share.reserve(ctx, f.most())
+		most := f.most()
+		reserved, err := f.share.reserve(ctx, most)
 		if err != nil {
 			return
+		}
+		if reserved < most {
+			reserved += f.share.more(most - reserved)
 		}
 		err = f.receive(ctx, reserved)
 		if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -70,6 +71,16 @@ func (s *slots) share() *share {
 // reserve waits for at least one slot and takes up to most.
 func (q *share) reserve(ctx context.Context, most int) (int, error) {
 	return q.slots.wait(ctx, &slotWaiter{share: q, most: most})
+}
+
+// more takes up to most of what is free right now. Tasks that were settled together give
+// their slots back one after the other, and the first of them wakes who waits: the others
+// run first here, so that one request can ask for all.
+func (q *share) more(most int) int {
+	runtime.Gosched()
+	q.slots.mu.Lock()
+	defer q.slots.mu.Unlock()
+	return q.slots.take(&slotWaiter{share: q, most: most})
 }
 
 // reserveFirst is reserve(1) ahead of the fetchers that wait, whatever the shares: for
