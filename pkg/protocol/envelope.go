@@ -55,19 +55,27 @@ func DecodeEnvelope(data []byte, limits Limits) (*Envelope, error) {
 	if len(data) > limits.Envelope {
 		return nil, &EnvelopeError{&LimitError{What: "bytes of envelope", Limit: limits.Envelope}}
 	}
-	decoded, err := DecodeJSON(data, limits)
-	if err != nil {
-		return nil, &EnvelopeError{err}
+	if e, ok := readEnvelope(data, limits); ok {
+		return e, nil
 	}
-	fields, ok := decoded.(map[string]any)
-	if !ok {
-		return nil, &EnvelopeError{fmt.Errorf("a %s, not an object", pythonType(decoded))}
-	}
-	e, err := envelopeOf(fields)
+	e, err := decodeAnyEnvelope(data, limits)
 	if err != nil {
 		return nil, &EnvelopeError{err}
 	}
 	return e, nil
+}
+
+// decodeAnyEnvelope reads an envelope of any form.
+func decodeAnyEnvelope(data []byte, limits Limits) (*Envelope, error) {
+	decoded, err := DecodeJSON(data, limits)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := decoded.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a %s, not an object", pythonType(decoded))
+	}
+	return envelopeOf(fields)
 }
 
 func envelopeOf(fields map[string]any) (*Envelope, error) {

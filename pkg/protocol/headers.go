@@ -97,14 +97,15 @@ func timeLimits(v any) (hard, soft time.Duration, err error) {
 
 // readEmbed reads the continuations; embed may be nil.
 func (m *Message) readEmbed(embed map[string]any) error {
-	for name, into := range map[string]*[]Signature{
-		"callbacks": &m.Callbacks, "errbacks": &m.Errbacks, "chain": &m.Chain,
-	} {
-		signatures, err := decodeSignatures(embed[name])
+	for _, list := range [...]struct {
+		name string
+		into *[]Signature
+	}{{"callbacks", &m.Callbacks}, {"errbacks", &m.Errbacks}, {"chain", &m.Chain}} {
+		signatures, err := decodeSignatures(embed[list.name])
 		if err != nil {
-			return invalidTaskf("invalid signature in %s: %v", name, err)
+			return invalidTaskf("invalid signature in %s: %v", list.name, err)
 		}
-		*into = signatures
+		*list.into = signatures
 	}
 	if embed["chord"] == nil {
 		return nil

@@ -58,20 +58,33 @@ type jsonDecoder struct {
 const maxWhole = 4 << 10
 
 func (d *jsonDecoder) document() (any, error) {
-	if !utf8.Valid(d.data) {
-		return nil, errors.New("not valid UTF-8")
-	}
-	if len(d.data) <= maxWhole {
-		d.whole = string(d.data)
+	if err := d.begin(); err != nil {
+		return nil, err
 	}
 	v, err := d.value()
 	if err != nil {
 		return nil, err
 	}
-	if d.space(); d.pos < len(d.data) {
-		return nil, d.fail("extra data")
+	return v, d.end()
+}
+
+// begin looks at the document as a whole.
+func (d *jsonDecoder) begin() error {
+	if !utf8.Valid(d.data) {
+		return errors.New("not valid UTF-8")
 	}
-	return v, nil
+	if len(d.data) <= maxWhole {
+		d.whole = string(d.data)
+	}
+	return nil
+}
+
+// end makes sure that there is nothing more.
+func (d *jsonDecoder) end() error {
+	if d.space(); d.pos < len(d.data) {
+		return d.fail("extra data")
+	}
+	return nil
 }
 
 func (d *jsonDecoder) fail(what string) error {

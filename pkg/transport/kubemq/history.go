@@ -55,11 +55,11 @@ func (h *history) add(p place) int {
 	if h.seen == nil {
 		h.seen = make(map[place]int)
 	}
-	for known := range h.seen {
-		if len(h.seen) < maxHistory {
+	if len(h.seen) >= maxHistory {
+		for known := range h.seen {
+			delete(h.seen, known) // any one
 			break
 		}
-		delete(h.seen, known)
 	}
 	h.seen[p]++
 	return h.seen[p] - 1
