@@ -31,14 +31,14 @@ func startBroker(t *testing.T, config broker.Config) string {
 	return b.Addr().String()
 }
 
-func open(t testing.TB, address string, hooks transport.Hooks) *Backend {
-	t.Helper()
+func open(tb testing.TB, address string, hooks transport.Hooks) *Backend {
+	tb.Helper()
 	b, err := New(Config{Connection: kubemq.Config{Address: address, Hooks: hooks}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Stop()) })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, b.Stop()) })
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	require.NoError(t, b.Start(ctx))
+	require.NoError(tb, b.Start(ctx))
 	return b
 }
 
