@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,7 @@ func (p *program) serveBroker(ctx context.Context, pairs []string, httpListen st
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer runtime.KeepAlive(heapFloor())
 	embedded, err := startBroker(ctx, settings)
 	if err != nil {
 		return failed(err)

@@ -36,6 +36,7 @@ func (p *program) serve(ctx context.Context, pairs []string) error {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	defer p.dumpOnUSR1()()
+	defer runtime.KeepAlive(heapFloor())
 
 	starting, started := context.WithCancelCause(ctx)
 	stack, err := p.startWithSignals(starting, started, settings, logger, signals)
