@@ -12,17 +12,26 @@ import (
 // out where they are 0, and the offset of t's location, "+00:00" for UTC. What
 // is finer than a microsecond is dropped, since Python has no place for it.
 func FormatTime(t time.Time) string {
-	return formatNaive(t) + formatOffset(t)
+	if _, offset := t.Zone(); offset%60 != 0 {
+		return formatNaive(t) + formatOffset(t)
+	}
+	if t.Nanosecond()/1000 == 0 {
+		return t.Format(layoutSeconds + "-07:00")
+	}
+	return t.Format(layoutMicros + "-07:00")
 }
+
+const layoutSeconds, layoutMicros = "2006-01-02T15:04:05", "2006-01-02T15:04:05.000000"
 
 func formatNaive(t time.Time) string {
-	const seconds, micros = "2006-01-02T15:04:05", "2006-01-02T15:04:05.000000"
 	if t.Nanosecond()/1000 == 0 {
-		return t.Format(seconds)
+		return t.Format(layoutSeconds)
 	}
-	return t.Format(micros)
+	return t.Format(layoutMicros)
 }
 
+// formatOffset is an offset that may have seconds, which time.Format gives the wrong sign
+// below a minute.
 func formatOffset(t time.Time) string {
 	_, offset := t.Zone()
 	sign := '+'

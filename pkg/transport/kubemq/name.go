@@ -22,12 +22,15 @@ const maxChannelBytes = 255
 // or double dot that no server takes. Such a name, a name of which nothing is
 // left, and a channel longer than 255 bytes are transport.ErrName.
 func ChannelName(queue string) (string, error) {
-	channel := strings.Map(func(r rune) rune {
-		if isChannelRune(r) {
-			return r
-		}
-		return -1
-	}, mapped(queue))
+	channel := queue
+	if !isChannel(queue) { // most are, and stay as they are
+		channel = strings.Map(func(r rune) rune {
+			if isChannelRune(r) {
+				return r
+			}
+			return -1
+		}, mapped(queue))
+	}
 	switch {
 	case channel == "":
 		return "", fmt.Errorf("kubemq: queue %.100q leaves no characters for a channel name: %w", queue, transport.ErrName)
@@ -63,6 +66,16 @@ func mapped(queue string) string {
 		name = strings.ReplaceAll(name, "..", ".")
 	}
 	return strings.Trim(name, ".")
+}
+
+// isChannel tells whether a name has nothing in it that would be changed.
+func isChannel(name string) bool {
+	for i := range len(name) {
+		if !isChannelRune(rune(name[i])) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".") && !strings.Contains(name, "..")
 }
 
 func isChannelRune(r rune) bool {
