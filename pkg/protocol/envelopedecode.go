@@ -42,18 +42,35 @@ func (r *envelopeReader) field(key string) (err error) {
 	case "body":
 		r.body, err = r.value()
 	case "headers":
-		var headers any
-		headers, err = r.value()
-		var usual bool
-		if r.e.Headers, usual = headers.(map[string]any); !usual && headers != nil {
-			return errUnusual
-		}
+		r.e.Headers, err = r.headers()
 	case "__type__":
 		return errUnusual // it may stand for something else
 	default:
 		_, err = r.value()
 	}
 	return err
+}
+
+// usualHeaders is how many headers Celery sends, about: a map that grows to that is
+// made three times.
+const usualHeaders = 20
+
+// headers reads an object of them, or nil for null.
+func (r *envelopeReader) headers() (headers map[string]any, err error) {
+	if r.space(); r.pos >= len(r.data) || r.data[r.pos] != '{' {
+		return nil, r.null()
+	}
+	err = r.object(func(name string) (err error) {
+		if headers == nil {
+			headers = make(map[string]any, usualHeaders)
+		}
+		headers[name], err = r.value()
+		return err
+	})
+	if _, typed := headers["__type__"]; typed && err == nil {
+		err = errUnusual // it may stand for something else
+	}
+	return headers, err
 }
 
 func (r *envelopeReader) property(key string) (err error) {
