@@ -39,8 +39,9 @@ func (o *Options) validateRayServe() error {
 			return fmt.Errorf("%w: queue %q of Ray Serve's protocol is not consumed", ErrOptions, name)
 		case queue.MaxRetries < 0:
 			return fmt.Errorf("%w: queue %q: max_retries is %d, at least 0 is needed", ErrOptions, name, queue.MaxRetries)
-		case queue.FailedTaskQueue == name || queue.UnprocessableTaskQueue == name:
-			return fmt.Errorf("%w: queue %q can't take its own failed or unprocessable messages", ErrOptions, name)
+		case slices.Contains(o.Queues, queue.FailedTaskQueue) || slices.Contains(o.Queues, queue.UnprocessableTaskQueue):
+			return fmt.Errorf("%w: queue %q: its failed and unprocessable messages would come back for ever from a queue that is consumed",
+				ErrOptions, name)
 		}
 	}
 	return nil

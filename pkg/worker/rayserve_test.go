@@ -467,7 +467,11 @@ func TestRayServeOptions(t *testing.T) {
 		"a queue that is not consumed": func(o *Options) { o.RayServe = map[string]RayServeQueue{"other": {}} },
 		"fewer than no retries":        func(o *Options) { o.RayServe = map[string]RayServeQueue{"celery": {MaxRetries: -1}} },
 		"its own failed queue":         func(o *Options) { o.RayServe = map[string]RayServeQueue{"celery": {FailedTaskQueue: "celery"}} },
-		"its own unprocessable queue":  func(o *Options) { o.RayServe = map[string]RayServeQueue{"celery": {UnprocessableTaskQueue: "celery"}} },
+		"a failed queue that is consumed": func(o *Options) {
+			o.Queues = []string{"models", "celery"}
+			o.RayServe = map[string]RayServeQueue{"models": {FailedTaskQueue: "celery"}}
+		},
+		"its own unprocessable queue": func(o *Options) { o.RayServe = map[string]RayServeQueue{"celery": {UnprocessableTaskQueue: "celery"}} },
 	} {
 		o := DefaultOptions()
 		o.Hostname, o.Concurrency = "celery@test", 1
