@@ -50,6 +50,9 @@ func permanent(err error) bool { return hopeless(err) || errors.Is(err, transpor
 // hopeless tells whether no worker can do it, now or later: running the task again
 // for it would only run it again for ever.
 func hopeless(err error) bool {
+	if err == nil {
+		return false
+	}
 	var encode *protocol.EncodeError
 	return errors.Is(err, transport.ErrTooLarge) || errors.Is(err, transport.ErrName) || errors.As(err, &encode)
 }

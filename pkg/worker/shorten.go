@@ -18,6 +18,9 @@ const (
 
 // unstorable tells whether it is the record itself that can't be stored.
 func unstorable(err error) bool {
+	if err == nil {
+		return false
+	}
 	var encode *protocol.EncodeError
 	return errors.Is(err, transport.ErrTooLarge) || errors.As(err, &encode)
 }

@@ -119,19 +119,35 @@ func (w *Worker) storeWhole(j *job, m protocol.Meta, first bool) error {
 	}
 	ctx, cancel := context.WithTimeout(w.settleContext, storePatience)
 	defer cancel()
+	err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first})
+	if err != nil && !permanent(err) {
+		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err})
+		// An unconfirmed try may have stored it, so this is not the first any more.
+		err = w.storeAgain(ctx, backend, m, results.StoreOptions{Expires: expires}, err)
+	}
+	if err != nil {
+		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err, GivenUp: true})
+	}
+	return err
+}
+
+// storeAgain tries until ctx ends, first after a wait; failed is the error so far.
+func (w *Worker) storeAgain(
+	ctx context.Context, backend results.Backend, m protocol.Meta, options results.StoreOptions, failed error,
+) error {
+	waits := backoff.NewExponentialBackOff()
+	if !pause(ctx, waits.NextBackOff()) {
+		return failed
+	}
 	try := func() (struct{}, error) {
-		err := backend.Store(ctx, m, results.StoreOptions{Expires: expires, First: first})
-		first = false // an unconfirmed try may have stored it
+		err := backend.Store(ctx, m, options)
 		if permanent(err) {
 			return struct{}{}, backoff.Permanent(err)
 		}
 		return struct{}{}, err
 	}
-	_, err := backoff.Retry(ctx, try, backoff.WithNotify(func(err error, _ time.Duration) {
+	_, err := backoff.Retry(ctx, try, backoff.WithBackOff(waits), backoff.WithNotify(func(err error, _ time.Duration) {
 		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err})
 	}), backoff.WithMaxElapsedTime(storePatience))
-	if err != nil {
-		w.observe(StoreFailed{ID: m.TaskID, State: m.Status, Err: err, GivenUp: true})
-	}
 	return err
 }
