@@ -37,3 +37,11 @@ type Backend interface {
 	// Stop releases the connection. It is idempotent.
 	Stop() error
 }
+
+// Glancer is a Backend for which it is dear to find the newest state, and cheap to find
+// one that will be it in a moment.
+type Glancer interface {
+	// Glance is Fetch for who looks again and again: a state that is being stored may be
+	// missed this time.
+	Glance(ctx context.Context, taskID string) (protocol.Meta, error)
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/protocol"
+	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
@@ -40,6 +41,10 @@ func (*Worker) cancelledByCaller(ctx context.Context, j *job) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	backend, _ := j.dialect.backend()
-	stored, err := backend.Fetch(ctx, j.message.ID)
+	look := backend.Fetch
+	if glancer, can := backend.(results.Glancer); can {
+		look = glancer.Glance
+	}
+	stored, err := look(ctx, j.message.ID)
 	return err == nil && stored.Status == protocol.StateRevoked
 }

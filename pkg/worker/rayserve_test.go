@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,6 +312,45 @@ func TestRayServeCancelledWhileRunning(t *testing.T) {
 			})
 		})
 	}
+}
+
+// glancing counts how a backend is read.
+type glancing struct {
+	*callersBackend
+	fetched, glanced atomic.Int32
+}
+
+func (b *glancing) Fetch(ctx context.Context, id string) (protocol.Meta, error) {
+	b.fetched.Add(1)
+	return b.callersBackend.Fetch(ctx, id)
+}
+
+func (b *glancing) Glance(ctx context.Context, id string) (protocol.Meta, error) {
+	b.glanced.Add(1)
+	return b.callersBackend.Fetch(ctx, id)
+}
+
+// TestRayServeGlances: to watch for a cancel costs as little as the backend allows.
+func TestRayServeGlances(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		backend := &glancing{callersBackend: h.results}
+		queue := threeTimes
+		queue.Backend = backend
+		h.options.RayServe["models"] = queue
+		h.handle("predict", func(ctx context.Context, _ tasks.Arguments) (any, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
+		h.enqueue("id-1", "predict")
+		h.start()
+		elapse(10*time.Second + cancelLook/2)
+		fetched, glanced := backend.fetched.Load(), backend.glanced.Load()
+		require.NoError(t, h.results.Store(context.Background(), meta("id-1", protocol.StateRevoked), results.StoreOptions{}))
+		elapse(2 * cancelLook)
+		require.EqualValues(t, 1, fetched, "before it starts")
+		require.EqualValues(t, 10, glanced)
+		require.Len(t, seen[TaskRevoked](h.recorder), 1)
+	})
 }
 
 // TestRayServeSucceededBefore: a task whose ack was lost is not run again.

@@ -69,7 +69,10 @@ type Backend struct {
 	longest atomic.Int64 // time.Duration
 }
 
-var _ results.Backend = (*Backend)(nil)
+var (
+	_ results.Backend = (*Backend)(nil)
+	_ results.Glancer = (*Backend)(nil)
+)
 
 // New checks config and prepares the connection; Start makes it.
 func New(config Config) (*Backend, error) {

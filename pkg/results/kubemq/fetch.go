@@ -42,6 +42,18 @@ func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, erro
 	return newest(b.form, messages, taskID)
 }
 
+// Glance reads the oldest state of a task, which is the only one but for the moment in
+// which another is stored. It doesn't ask the server for the number of states, which
+// takes longer with each queue there is (docs/protocol.md §16).
+func (b *Backend) Glance(ctx context.Context, taskID string) (protocol.Meta, error) {
+	channel, err := b.channel(taskID)
+	if err != nil {
+		return protocol.Meta{}, err
+	}
+	meta, _, err := b.peek(ctx, channel, taskID, 1)
+	return meta, err
+}
+
 // states are the oldest messages of a task's queue, at most so many, in the order in
 // which they were sent. While somebody else peeks, the 2023 server shows later ones
 // only, or none (docs/protocol.md §16): so it looks again until as many are there as

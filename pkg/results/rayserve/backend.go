@@ -77,7 +77,7 @@ var (
 
 // Backend is a results.Backend for Ray Serve's producers.
 type Backend struct {
-	inner  results.Backend
+	inner  store
 	form   Form
 	hooks  Hooks
 	memory *memory
@@ -93,7 +93,16 @@ type Backend struct {
 	ending  sync.Once
 }
 
-var _ results.Backend = (*Backend)(nil)
+var (
+	_ results.Backend = (*Backend)(nil)
+	_ results.Glancer = (*Backend)(nil)
+)
+
+// store is the broker's backend.
+type store interface {
+	results.Backend
+	results.Glancer
+}
 
 // New checks config and prepares the connection; Start makes it.
 func New(config Config) (*Backend, error) {
@@ -119,7 +128,7 @@ func New(config Config) (*Backend, error) {
 	return newBackend(inner, form, config.Hooks), nil
 }
 
-func newBackend(inner results.Backend, form Form, hooks Hooks) *Backend {
+func newBackend(inner store, form Form, hooks Hooks) *Backend {
 	b := &Backend{
 		inner: inner, form: form, hooks: hooks, memory: newMemory(form.Keeps),
 		patience: tryPatience, rest: tryRest, last: lastPatience, news: make(chan struct{}, 1),
@@ -155,6 +164,14 @@ func (b *Backend) Fetch(ctx context.Context, taskID string) (protocol.Meta, erro
 		return b.form.Decode(k.body)
 	}
 	return b.inner.Fetch(ctx, taskID)
+}
+
+// Glance is Fetch for who looks again and again (results.Glancer).
+func (b *Backend) Glance(ctx context.Context, taskID string) (protocol.Meta, error) {
+	if k := b.memory.get(taskID); k != nil {
+		return b.form.Decode(k.body)
+	}
+	return b.inner.Glance(ctx, taskID)
 }
 
 // Forget removes everything that is stored for a task.

@@ -72,6 +72,10 @@ func (f *fakeInner) Fetch(_ context.Context, taskID string) (protocol.Meta, erro
 	return protocol.Meta{}, results.ErrNotFound
 }
 
+func (f *fakeInner) Glance(ctx context.Context, taskID string) (protocol.Meta, error) {
+	return f.Fetch(ctx, taskID)
+}
+
 func (f *fakeInner) Forget(context.Context, string) error { return nil }
 func (f *fakeInner) Start(context.Context) error          { return nil }
 func (f *fakeInner) Stop() error                          { return nil }
@@ -158,6 +162,9 @@ func TestKeptUntilTheBrokerIsBack(t *testing.T) {
 			got, err := b.Fetch(t.Context(), string(state))
 			require.NoError(t, err)
 			require.Equal(t, state, got.Status, "read from memory")
+			glanced, err := b.Glance(t.Context(), string(state))
+			require.NoError(t, err)
+			require.Equal(t, got, glanced)
 		}
 		require.Equal(t, 3, b.Counts().Kept)
 		require.Contains(t, hooks.all(), "kept SUCCESS: the broker is away")

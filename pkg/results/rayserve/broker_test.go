@@ -74,11 +74,16 @@ func TestResultsWhereTheAdapterLooks(t *testing.T) {
 		fetched, err := b.Fetch(t.Context(), "1")
 		require.NoError(t, err)
 		require.Equal(t, seen, fetched)
+		glanced, err := b.Glance(t.Context(), "1")
+		require.NoError(t, err)
+		require.Equal(t, seen, glanced)
 	}
 	require.ErrorIs(t, b.Store(t.Context(), meta("1.", protocol.StateSuccess), results.StoreOptions{}), transport.ErrName,
 		"another task's queue")
 	require.NoError(t, b.Forget(t.Context(), "1"))
 	_, err = b.Fetch(t.Context(), "1")
+	require.ErrorIs(t, err, results.ErrNotFound)
+	_, err = b.Glance(t.Context(), "1")
 	require.ErrorIs(t, err, results.ErrNotFound)
 }
 
