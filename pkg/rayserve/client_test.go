@@ -173,7 +173,7 @@ func TestResultsOfAWorker(t *testing.T) {
 		},
 		"too large": {
 			protocol.Meta{Status: protocol.StateSuccess, Result: strings.Repeat("x", 5<<20)},
-			TaskResult{Status: StatusSuccess, Error: "bytes exceeds the limit of 4194304 bytes"},
+			TaskResult{Status: StatusSuccess, Error: "bytes, its message included, exceeds the limit of 4194304 bytes"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
