@@ -6,7 +6,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath \
+RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace \
       -ldflags "-s -w -X github.com/lovage-project/lovage/pkg/command.Version=${VERSION}" \
       -o /out/worker ./cmd/worker \
  && mkdir -p /out/data /out/etc/lovage \

@@ -6,6 +6,9 @@ GO ?= go
 # Tools have a module of their own, so that users of the library don't inherit them.
 TOOL := $(GO) tool -modfile=tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Without the pages that gRPC would add to net/http: their templates call methods by name, for
+# which the linker keeps every method there is.
+TAGS := grpcnotrace
 LDFLAGS := -s -w -X github.com/lovage-project/lovage/pkg/command.Version=$(VERSION)
 
 .PHONY: help
@@ -84,7 +87,7 @@ vuln: ## Check the dependencies for known vulnerabilities (needs the vulnerabili
 
 .PHONY: build
 build: ## Build the static binary into bin/worker
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/worker ./cmd/worker
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/worker ./cmd/worker
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

@@ -42,7 +42,7 @@ binaries=$(mktemp -d)
 trap 'rm -rf "$binaries"' EXIT
 cd "$root"
 # As the release is built, so that its size and speed are what users have.
-CGO_ENABLED=0 "$go" build -trimpath -ldflags '-s -w' -o "$binaries/" ./bench/lovage
+CGO_ENABLED=0 "$go" build -trimpath -tags grpcnotrace -ldflags '-s -w' -o "$binaries/" ./bench/lovage
 "$go" build -o "$binaries/bench-worker" ./bench/worker
 # The peers have a module of their own, so that users don't inherit what they need.
 (cd bench/peers && "$go" build -trimpath -ldflags '-s -w' -o "$binaries/" ./asynq ./gocelery)

@@ -73,9 +73,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(raw)))
 			for b.Loop() {
-				env, err := DecodeEnvelope(raw, DefaultLimits())
-				require.NoError(b, err)
-				_, err = DecodeMessage(env, DecodeOptions{Accept: accept, Limits: DefaultLimits()})
+				_, _, err := DecodeTask(raw, DecodeOptions{Accept: accept, Limits: DefaultLimits()})
 				require.NoError(b, err)
 			}
 		})

@@ -194,20 +194,12 @@ func containsArgs(payload any) (bool, error) {
 
 // protocol2 reads a body of three items; all else is in the headers.
 func (d *messageDecoder) protocol2(payload any) (*Message, error) {
-	body, ok := payload.([]any)
-	if !ok || len(body) != 3 {
-		return nil, invalidTaskf("the body is not a list of args, kwargs and embed: %s", Repr(payload, 60))
-	}
-	kwargs, ok := body[1].(map[string]any)
-	if !ok {
-		return nil, invalidTaskf("%s, not a %s", kwargsReason, pythonType(body[1]))
-	}
-	embed, ok := body[2].(map[string]any)
-	if !ok && body[2] != nil {
-		return nil, invalidTaskf("embed is a %s, not a mapping", pythonType(body[2]))
+	args, kwargs, embed, err := partsOf(payload)
+	if err != nil {
+		return nil, err
 	}
 	m := d.newMessage(Protocol2)
-	m.Args, m.Kwargs = body[0], kwargs
+	m.Args, m.Kwargs = args, kwargs
 	if err := m.readHeaders(d.env.Headers); err != nil {
 		return nil, err
 	}
@@ -215,19 +207,33 @@ func (d *messageDecoder) protocol2(payload any) (*Message, error) {
 	return m, m.readEmbed(embed)
 }
 
-// newMessage takes what the envelope says.
-func (d *messageDecoder) newMessage(protocol int) *Message {
-	p := d.env.Properties
-	redelivered, _ := d.env.Headers["redelivered"].(bool)
-	return &Message{
-		Protocol:        protocol,
-		Redelivered:     redelivered || p.DeliveryInfo.Redelivered,
-		ReplyTo:         p.ReplyTo,
-		CorrelationID:   p.CorrelationID,
-		Priority:        p.Priority,
-		Queue:           p.DeliveryInfo.RoutingKey,
-		ContentType:     d.env.ContentType,
-		ContentEncoding: d.env.ContentEncoding,
-		Compression:     d.compression,
+// partsOf are the three items of a body of protocol 2.
+func partsOf(payload any) (args any, kwargs, embed map[string]any, err error) {
+	body, ok := payload.([]any)
+	if !ok || len(body) != 3 {
+		return nil, nil, nil, invalidTaskf("the body is not a list of args, kwargs and embed: %s", Repr(payload, 60))
 	}
+	if kwargs, ok = body[1].(map[string]any); !ok {
+		return nil, nil, nil, invalidTaskf("%s, not a %s", kwargsReason, pythonType(body[1]))
+	}
+	if embed, ok = body[2].(map[string]any); !ok && body[2] != nil {
+		return nil, nil, nil, invalidTaskf("embed is a %s, not a mapping", pythonType(body[2]))
+	}
+	return body[0], kwargs, embed, nil
+}
+
+func (d *messageDecoder) newMessage(protocol int) *Message {
+	m := &Message{Protocol: protocol}
+	redelivered, _ := d.env.Headers["redelivered"].(bool)
+	m.describe(d.env, d.compression, redelivered)
+	return m
+}
+
+// describe takes what the envelope says.
+func (m *Message) describe(e *Envelope, compression string, redelivered bool) {
+	p := &e.Properties
+	m.Redelivered = redelivered || p.DeliveryInfo.Redelivered
+	m.ReplyTo, m.CorrelationID = p.ReplyTo, p.CorrelationID
+	m.Priority, m.Queue = p.Priority, p.DeliveryInfo.RoutingKey
+	m.ContentType, m.ContentEncoding, m.Compression = e.ContentType, e.ContentEncoding, compression
 }

@@ -11,15 +11,23 @@ var errUnusual = errors.New("not of the usual form")
 // envelope that both take is the same from both (FuzzEnvelopeWays).
 func readEnvelope(data []byte, limits Limits) (e *Envelope, ok bool) {
 	r := envelopeReader{jsonDecoder: jsonDecoder{data: data, budget: budget{limits: limits}}, e: &Envelope{}}
-	if r.begin() != nil || r.item() != nil || r.members(r.field) != nil || r.end() != nil || !r.hasProperties {
+	if r.read(r.field) != nil {
 		return nil, false
 	}
 	if r.e.Headers == nil {
 		r.e.Headers = map[string]any{}
 	}
-	var err error
-	r.e.Body, err = bodyOf(r.body, r.e.Properties.BodyEncoding)
-	return r.e, err == nil
+	return r.e, true
+}
+
+// read reads the whole document; field reads the value of a key.
+func (r *envelopeReader) read(field func(key string) error) error {
+	if r.begin() != nil || r.item() != nil || r.members(field) != nil || r.end() != nil || !r.hasProperties {
+		return errUnusual
+	}
+	body, err := bodyOf(r.body, r.e.Properties.BodyEncoding)
+	r.e.Body = body
+	return err
 }
 
 type envelopeReader struct {

@@ -72,35 +72,51 @@ func (r *fieldReader) flag(name string) bool {
 
 // optionalFlag reads a boolean, or a number as Python's truth of it.
 func (r *fieldReader) optionalFlag(name string) *bool {
-	switch v := r.fields[name].(type) {
-	case nil:
-		return nil
-	case bool:
-		return &v
-	case int64:
-		flag := v != 0
-		return &flag
+	flag, ok := flagOf(r.fields[name])
+	if !ok {
+		r.fail(name, "a boolean")
 	}
-	r.fail(name, "a boolean")
-	return nil
+	return flag
 }
 
 // texts reads a list of strings.
 func (r *fieldReader) texts(name string) []string {
-	list := r.list(name)
+	texts, ok := textsOf(r.list(name))
+	if !ok {
+		r.fail(name, "a list of strings")
+	}
+	return texts
+}
+
+// flagOf is the boolean that v is, or its truth for Python if it is an integer; nil for
+// none.
+func flagOf(v any) (*bool, bool) {
+	switch v := v.(type) {
+	case nil:
+		return nil, true
+	case bool:
+		return &v, true
+	case int64:
+		flag := v != 0
+		return &flag, true
+	}
+	return nil, false
+}
+
+// textsOf are the strings of a list that holds nothing else; nil for none.
+func textsOf(list []any) ([]string, bool) {
 	if list == nil {
-		return nil
+		return nil, true
 	}
 	texts := make([]string, 0, len(list))
 	for _, item := range list {
 		text, ok := item.(string)
 		if !ok {
-			r.fail(name, "a list of strings")
-			return nil
+			return nil, false
 		}
 		texts = append(texts, text)
 	}
-	return texts
+	return texts, true
 }
 
 // intOf is v as an int if it is a whole number that an int holds.

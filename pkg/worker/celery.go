@@ -18,14 +18,10 @@ const stateProgress protocol.State = "PROGRESS"
 type celery struct{ worker *Worker }
 
 func (c celery) decode(j *job) error {
-	envelope, err := protocol.DecodeEnvelope(j.delivery.Body(), c.worker.options.Limits)
-	if err != nil {
-		return err
-	}
-	j.envelope = envelope
-	message, err := protocol.DecodeMessage(envelope, protocol.DecodeOptions{
+	envelope, message, err := protocol.DecodeTask(j.delivery.Body(), protocol.DecodeOptions{
 		Accept: c.worker.accept, Limits: c.worker.options.Limits, Known: c.worker.knows,
 	})
+	j.envelope = envelope
 	if err != nil {
 		return err
 	}
