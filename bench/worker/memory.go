@@ -14,9 +14,11 @@ const (
 	busySlots = 8
 	// forever is longer than a measurement.
 	forever = 6 * time.Hour
-	// restTime is how long a worker is left alone before its memory is read: the run-time
-	// gives memory back within a few collections.
-	restTime = 10 * time.Second
+	// restTime is how long a worker that has just started is left alone before its memory
+	// is read, afterTime one that has worked: Go's run-time collects an idle process every
+	// two minutes, and gives back then what the work has left.
+	restTime  = 10 * time.Second
+	afterTime = 3 * time.Minute
 	// moreMemory is how much 1,000,000 ETA tasks may take.
 	moreMemory = 10 << 20
 )
@@ -77,7 +79,7 @@ func (b *bench) measureMemory(ctx context.Context, t task, left int) (f memoryFi
 		return f, err
 	}
 	defer func() { err = errors.Join(err, k.worker.end()) }() // its tasks don't end
-	if f.idle, err = k.restingMemory(ctx); err != nil {
+	if f.idle, err = k.restingMemory(ctx, restTime); err != nil {
 		return f, err
 	}
 	begin := time.Now()
@@ -89,13 +91,13 @@ func (b *bench) measureMemory(ctx context.Context, t task, left int) (f memoryFi
 		return f, err
 	}
 	f.took = time.Since(begin)
-	f.loaded, err = k.restingMemory(ctx)
+	f.loaded, err = k.restingMemory(ctx, afterTime)
 	return f, err
 }
 
 // restingMemory is read after a rest.
-func (k *contender) restingMemory(ctx context.Context) (int64, error) {
-	if err := wait(ctx, restTime); err != nil {
+func (k *contender) restingMemory(ctx context.Context, rest time.Duration) (int64, error) {
+	if err := wait(ctx, rest); err != nil {
 		return 0, err
 	}
 	used, err := k.worker.cost()
