@@ -17,6 +17,7 @@ type job struct {
 	delivery transport.Delivery
 	dialect  dialect
 	share    *share // of the slots, which the job's is given back to
+	pass     *pass
 	// until is when nobody waits for the end any more; zero for ever.
 	until time.Time
 
