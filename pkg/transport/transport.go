@@ -103,6 +103,17 @@ type ReceiveRequest struct {
 	AutoAck bool
 }
 
+// SentNotifier is a Delivery that tells when its settlement is on its way.
+type SentNotifier interface {
+	Delivery
+	// NotifySent has sent called once at most, when the broker was sent what settles
+	// the message and it is not known yet whether it was applied: what is asked for
+	// from then on comes after it. It must return at once. It may come from any
+	// goroutine, or not at all where the broker is better asked later. Only whoever
+	// was handed the delivery calls NotifySent, before settling it.
+	NotifySent(sent func())
+}
+
 // StartNoter is a Delivery of a broker that doesn't count the deliveries that ended
 // with a crash of the worker (Capabilities.CountsAttempts), but can keep a note.
 type StartNoter interface {

@@ -26,7 +26,11 @@ func (c celery) decode(j *job) error {
 		return err
 	}
 	j.message, j.identity = message, identityOf(j.delivery.Queue(), envelope, message)
-	return c.worker.checkContinuation(message)
+	if err := c.worker.checkContinuation(message); err != nil {
+		return err
+	}
+	j.envelope = nil // it is as large again, and a task may wait for long
+	return nil
 }
 
 func (c celery) policy(task tasks.Options) acks.Policy {

@@ -106,7 +106,11 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 	err := f.consumer.Receive(ctx, request, func(delivery transport.Delivery) {
 		delivered++
 		f.worker.delivered.Store(time.Now().UnixNano())
-		f.worker.pool.submit(&job{delivery: delivery, dialect: f.dialect, share: f.share})
+		j := &job{delivery: delivery, dialect: f.dialect, share: f.share}
+		if notifier, ok := delivery.(transport.SentNotifier); ok {
+			notifier.NotifySent(func() { f.worker.pool.leaveEarly(j) })
+		}
+		f.worker.pool.submit(j)
 	})
 	took := time.Since(asked)
 	f.worker.observe(Polled{Queue: f.queue, Took: took, Delivered: delivered})

@@ -60,6 +60,7 @@ func TestInference(t *testing.T) {
 		answer, answered := h.broker.query("models", []byte("nonsense"), time.Second)
 		require.True(t, answered)
 		require.Contains(t, string(answer), `"error": "ValueError: rayserve: malformed message`)
+		synctest.Wait() // the observers are told behind the answer
 		require.Equal(t, Answered, seen[MessageUnprocessable](h.recorder)[0].Fate)
 		require.Equal(t, Answered, seen[TaskUnknown](h.recorder)[0].Fate)
 		require.Empty(t, h.broker.sent())
@@ -76,6 +77,7 @@ func TestInferenceUnknownIsAnswered(t *testing.T) {
 		answer, answered := h.ask(time.Second, "nobody")
 		require.True(t, answered)
 		require.Contains(t, answer, `"error": "NotRegistered: no task \"nobody\" is registered`)
+		synctest.Wait() // the observers are told behind the answer
 		require.Equal(t, []TaskUnknown{{Task: "nobody", ID: seen[TaskUnknown](h.recorder)[0].ID, Queue: "models", Fate: Answered}},
 			seen[TaskUnknown](h.recorder))
 	})

@@ -17,11 +17,12 @@ type job struct {
 	delivery transport.Delivery
 	dialect  dialect
 	share    *share // of the slots, which the job's is given back to
+	pass     *pass  // through the pool
 	// until is when nobody waits for the end any more; zero for ever.
 	until time.Time
 
 	// admit
-	envelope     *protocol.Envelope
+	envelope     *protocol.Envelope // of a message that is refused
 	message      *protocol.Message
 	created      string // when the task was made, in the words of its producer; "" in Celery's protocol
 	task         *tasks.Task

@@ -11,6 +11,9 @@ type pool struct {
 	run  func(*job)
 	done func(*job) // gives the job's slot back
 	busy atomic.Int64
+	// early is how many jobs gave their slot back before their settlement was proven.
+	early atomic.Int64
+	size  int64
 
 	mu   sync.Mutex
 	idle int
@@ -18,9 +21,13 @@ type pool struct {
 	all  sync.WaitGroup
 }
 
+// pass is one way of a job through the pool. A job that was parked may be back before
+// the pass is over that parked it: each has a slot of its own.
+type pass struct{ left atomic.Bool } // the slot is given back
+
 // newPool makes a pool; size is the most slots that there will be at once.
 func newPool(size int, run, done func(*job)) *pool {
-	return &pool{run: run, done: done, jobs: make(chan *job, size)}
+	return &pool{run: run, done: done, size: int64(size), jobs: make(chan *job, size)}
 }
 
 // submit hands over a job whose slot is reserved. It doesn't block: a job goes to the
@@ -28,6 +35,7 @@ func newPool(size int, run, done func(*job)) *pool {
 // are by now.
 func (p *pool) submit(j *job) {
 	p.busy.Add(1)
+	j.pass = new(pass)
 	p.mu.Lock()
 	if p.idle > 0 {
 		p.idle--
@@ -51,9 +59,36 @@ func (p *pool) work(j *job) {
 // one runs a job and gives its slot back, also when the handler ends the
 // goroutine (runtime.Goexit); the pool starts another one then.
 func (p *pool) one(j *job) {
-	defer p.done(j)
-	defer p.busy.Add(-1)
+	through := j.pass
+	defer func() {
+		if !p.leave(j, through) {
+			p.early.Add(-1)
+		}
+	}()
 	p.run(j)
+}
+
+// leave gives the slot of a pass back, once. It is false where that was done before.
+func (p *pool) leave(j *job, through *pass) bool {
+	if !through.left.CompareAndSwap(false, true) {
+		return false
+	}
+	p.busy.Add(-1)
+	p.done(j)
+	return true
+}
+
+// leaveEarly gives the slot of a job back whose settlement is on its way: what is asked
+// for with the slot comes when the broker has dealt with that. The handler has ended, so
+// no more tasks run than there are slots; and of those that wait for their proof, no more
+// than there are slots gave theirs back. A task that is acked before it runs keeps its slot.
+func (p *pool) leaveEarly(j *job) {
+	if !j.policy.Late {
+		return
+	}
+	if p.early.Add(1) > p.size || !p.leave(j, j.pass) {
+		p.early.Add(-1)
+	}
 }
 
 // close waits for the running jobs. Nothing may be submitted from here on.

@@ -9,10 +9,11 @@ import (
 )
 
 // slots are the rights to run a task. One is reserved before a message is asked
-// for, so that the worker never holds more unfinished tasks than it can run.
+// for, so that the worker never holds more tasks than it can run.
 //
 // A reserved slot is given back in one of two places: fetch gives back what
-// Receive didn't use, and the pool gives back a job's slot when the job is over.
+// Receive didn't use, and the pool gives back a job's slot when the job is over, or
+// only the proof of its settlement is missing.
 //
 // Queues reserve by their shares: those that are busy get as many slots each, and what
 // one of them leaves goes to the others. So a queue of long tasks takes all slots while

@@ -98,7 +98,7 @@ func (c *consumer) ackAgain(ctx context.Context, message *pb.QueueMessage, held 
 	c.errands.start(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierTimeout)
 		defer cancel()
-		_ = held.ack(ctx, int64(message.Attributes.GetSequence()))
+		_ = held.ack(ctx, int64(message.Attributes.GetSequence()), nil)
 	})
 }
 

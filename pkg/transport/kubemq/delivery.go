@@ -32,6 +32,8 @@ type delivery struct {
 	// was told.
 	notes      int
 	firstError string
+	// sent is called when the original's ack is on its way, nil for nobody.
+	sent func()
 }
 
 // state is how far a delivery is settled.
@@ -90,6 +92,13 @@ func (d *delivery) NoteError(text string) {
 	defer d.mu.Unlock()
 	if d.firstError == "" {
 		d.firstError = text
+	}
+}
+
+// NotifySent is transport.SentNotifier's: for strategies that pipeline.
+func (d *delivery) NotifySent(sent func()) {
+	if d.consumer.transport.traits.pipelined {
+		d.sent = sent
 	}
 }
 
@@ -186,7 +195,7 @@ func (d *delivery) ackOriginal(ctx context.Context) error {
 	if d.held == nil {
 		return nil
 	}
-	return d.held.ack(ctx, d.sequence())
+	return d.held.ack(ctx, d.sequence(), d.sent)
 }
 
 // settle does it once. proven notes a settlement that the server has applied. done

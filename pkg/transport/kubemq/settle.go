@@ -28,6 +28,8 @@ type settlement struct {
 	partly bool
 	// sent tells that the server may have got it.
 	sent bool
+	// onSent, if set, is called when it and the barrier behind it are sent.
+	onSent func()
 	// done receives the outcome, once; settled, if set, is called before.
 	done    chan error
 	settled func()
@@ -121,20 +123,26 @@ func (s *stream) apply(batch []*settlement) error {
 		}
 		defer s.forget(request)
 	}
-	if err := s.barrier(batch[len(batch)-1].transaction); err != nil {
+	if err := s.barrier(batch); err != nil {
 		return err
 	}
 	return s.dropHeld(batch)
 }
 
-// barrier asks what has an answer in any case and waits for it.
-func (s *stream) barrier(transaction string) error {
+// barrier asks what has an answer in any case, says that the batch is on its way, and
+// waits for the answer.
+func (s *stream) barrier(batch []*settlement) error {
 	answered := make(chan struct{})
 	err := s.send(&pb.QueuesDownstreamRequest{
-		RequestTypeData: pb.QueuesDownstreamRequestType_ActiveOffsets, RefTransactionId: transaction,
+		RequestTypeData: pb.QueuesDownstreamRequestType_ActiveOffsets, RefTransactionId: batch[len(batch)-1].transaction,
 	}, func(*pb.QueuesDownstreamResponse) { close(answered) })
 	if err != nil {
 		return err
+	}
+	for _, one := range batch {
+		if one.onSent != nil {
+			one.onSent()
+		}
 	}
 	defer time.AfterFunc(suspectAfter, s.client.suspect).Stop()
 	timer := time.NewTimer(barrierTimeout)

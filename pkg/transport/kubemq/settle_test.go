@@ -29,15 +29,32 @@ func TestAckCountsWhenProven(t *testing.T) {
 	}}
 	c := opened(t, started(t, Config{Address: server.serve(t), Strategy: StrategyDirect}), "q")
 	d := received(t, c, 1)[0]
+	sent := make(chan struct{})
+	d.(transport.SentNotifier).NotifySent(func() { close(sent) })
 	acked := make(chan error, 1)
 	go func() { acked <- d.Ack(t.Context()) }()
 	answer := <-barrier
+	<-sent
 	acks := server.of(pb.QueuesDownstreamRequestType_AckRange)
 	require.Len(t, acks, 1, "sent before the barrier")
 	require.Equal(t, []int64{1}, acks[0].SequenceRange)
 	require.Empty(t, acked, "not proven yet")
 	answer(&pb.QueuesDownstreamResponse{IsError: true, Error: "cannot get active offsets with closed response "})
 	require.NoError(t, <-acked)
+}
+
+// TestNobodyIsToldOfAnAckThatBlocksAGet: where a Get waits for open transactions, asking
+// before the proof would only open another stream.
+func TestNobodyIsToldOfAnAckThatBlocksAGet(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []Strategy{StrategySingle, StrategyBatch} {
+		server := &fakeServer{downstream: holding(message("a", 1))}
+		d := received(t, opened(t, started(t, Config{Address: server.serve(t), Strategy: strategy}), "q"), 1)[0]
+		told := false
+		d.(transport.SentNotifier).NotifySent(func() { told = true })
+		require.NoError(t, d.Ack(t.Context()))
+		require.False(t, told, strategy)
+	}
 }
 
 // TestSettlementsShareBarriers: what comes while a barrier is on its way goes with

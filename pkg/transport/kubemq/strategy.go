@@ -30,12 +30,14 @@ type traits struct {
 	// minWait is transport.Capabilities.MinWait.
 	minWait time.Duration
 	open    func(client *Client, channel string) strategy
+	// pipelined: a Get can follow settlements that are not proven yet.
+	pipelined bool
 }
 
 func (s Strategy) traits() traits {
 	switch s {
 	case StrategyDirect:
-		return traits{open: newDirect}
+		return traits{open: newDirect, pipelined: true}
 	case StrategyBatch:
 		return traits{open: newBatch, minWait: minGetWait}
 	default:

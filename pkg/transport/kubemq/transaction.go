@@ -38,9 +38,11 @@ func newTransaction(s *stream, answer *pb.QueuesDownstreamResponse, together boo
 	}
 }
 
-// ack removes one message.
-func (t *transaction) ack(ctx context.Context, sequence int64) error {
-	return t.settle(ctx, newSettlement(pb.QueuesDownstreamRequestType_AckRange, t.id, sequence))
+// ack removes one message. onSent, if set, is called when that is on its way.
+func (t *transaction) ack(ctx context.Context, sequence int64, onSent func()) error {
+	one := newSettlement(pb.QueuesDownstreamRequestType_AckRange, t.id, sequence)
+	one.onSent = onSent
+	return t.settle(ctx, one)
 }
 
 // nack has the server put a copy of one message at the tail.
