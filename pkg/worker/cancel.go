@@ -40,11 +40,15 @@ func (w *Worker) watch(ctx context.Context, j *job, cancel context.CancelCauseFu
 func (*Worker) cancelledByCaller(ctx context.Context, j *job) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	backend, _ := j.dialect.backend()
-	look := backend.Fetch
-	if glancer, can := backend.(results.Glancer); can {
-		look = glancer.Glance
-	}
-	stored, err := look(ctx, j.message.ID)
+	stored, err := glance(ctx, j)
 	return err == nil && stored.Status == protocol.StateRevoked
+}
+
+// glance reads the state of a task as cheaply as the backend allows.
+func glance(ctx context.Context, j *job) (protocol.Meta, error) {
+	backend, _ := j.dialect.backend()
+	if glancer, can := backend.(results.Glancer); can {
+		return glancer.Glance(ctx, j.message.ID)
+	}
+	return backend.Fetch(ctx, j.message.ID)
 }

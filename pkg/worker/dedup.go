@@ -98,13 +98,12 @@ func (w *Worker) hold(j *job, running <-chan struct{}) {
 // has the outcome of that and is settled like any other: what should follow a success
 // follows, unless the stored state says that it did (docs/protocol.md §2.7).
 func (w *Worker) endedBefore(j *job) bool {
-	backend, _ := j.dialect.backend()
-	if backend == nil || j.message.ID == "" || !w.looksBack(j) {
+	if !w.stores(j) || j.message.ID == "" || !w.looksBack(j) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(w.settleContext, lookPatience)
 	defer cancel()
-	stored, err := backend.Fetch(ctx, j.message.ID)
+	stored, err := stateBefore(ctx, j)
 	if err != nil {
 		if !errors.Is(err, results.ErrNotFound) {
 			w.observe(LookFailed{Request: j.request, Err: err})
@@ -124,6 +123,18 @@ func (w *Worker) endedBefore(j *job) bool {
 	j.stored, j.value, j.err, j.outcome = &stored, stored.Result, nil, acks.Success
 	w.observe(TaskDuplicate{Request: j.request, Stored: true})
 	return true
+}
+
+// stateBefore is the state that a task has before its handler starts. For a message that
+// was never delivered there is nothing but what its caller has stored, and a cancel that
+// is being stored at this moment is seen while the handler runs. Whoever had it before
+// may have died while a state was stored, so then it is the newest that counts.
+func stateBefore(ctx context.Context, j *job) (protocol.Meta, error) {
+	if j.dialect.callersCancel() && !j.request.Redelivered {
+		return glance(ctx, j)
+	}
+	backend, _ := j.dialect.backend()
+	return backend.Fetch(ctx, j.message.ID)
 }
 
 // looksBack tells whether the stored state is worth a look before the handler starts.

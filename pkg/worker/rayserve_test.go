@@ -330,7 +330,8 @@ func (b *glancing) Glance(ctx context.Context, id string) (protocol.Meta, error)
 	return b.callersBackend.Fetch(ctx, id)
 }
 
-// TestRayServeGlances: to watch for a cancel costs as little as the backend allows.
+// TestRayServeGlances: to look for a cancel, before the start and while the task runs,
+// costs as little as the backend allows.
 func TestRayServeGlances(t *testing.T) {
 	inRayBubble(t, threeTimes, func(h *rayHarness) {
 		backend := &glancing{callersBackend: h.results}
@@ -347,9 +348,27 @@ func TestRayServeGlances(t *testing.T) {
 		fetched, glanced := backend.fetched.Load(), backend.glanced.Load()
 		require.NoError(t, h.results.Store(context.Background(), meta("id-1", protocol.StateRevoked), results.StoreOptions{}))
 		elapse(2 * cancelLook)
-		require.EqualValues(t, 1, fetched, "before it starts")
-		require.EqualValues(t, 10, glanced)
+		require.Zero(t, fetched)
+		require.EqualValues(t, 1+10, glanced, "before it starts, and each second")
 		require.Len(t, seen[TaskRevoked](h.recorder), 1)
+	})
+}
+
+// TestRayServeLooksWholly: who had the message before may have died while a state was
+// stored, so that a glance would show an older one.
+func TestRayServeLooksWholly(t *testing.T) {
+	inRayBubble(t, threeTimes, func(h *rayHarness) {
+		backend := &glancing{callersBackend: h.results}
+		queue := threeTimes
+		queue.Backend = backend
+		h.options.RayServe["models"] = queue
+		h.handle("predict", failing(1))
+		h.enqueue("id-1", "predict")
+		h.start()
+		h.journaled()
+		require.Equal(t, protocol.StateSuccess, h.state("id-1").Status)
+		require.EqualValues(t, 1, backend.glanced.Load(), "the first delivery")
+		require.EqualValues(t, 1, backend.fetched.Load(), "the second delivery")
 	})
 }
 
