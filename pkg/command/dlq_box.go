@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -96,7 +97,7 @@ func (b *letterBox) take(ctx context.Context, most int, wanted func(letter) bool
 			return b.notTaken(err)
 		default:
 			failures++
-			if err := pause(ctx, takePause); err != nil {
+			if err := pause.For(ctx, takePause); err != nil {
 				return err
 			}
 		}
@@ -134,15 +135,4 @@ func (b *letterBox) picks(
 		b.last = newest
 	}
 	return picks, n, err
-}
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
 
@@ -106,7 +107,7 @@ func (w *Worker) wait(j *job, rest time.Duration) bool {
 		return false
 	}
 	// No place left: waiting on the slot slows fetching down, as it should.
-	if !pause(w.fetchContext, rest) {
+	if pause.For(w.fetchContext, rest) != nil {
 		w.handBack(j)
 		return false
 	}

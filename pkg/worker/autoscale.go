@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -124,7 +125,7 @@ func (w *Worker) autoscale(ctx context.Context, bounds Autoscale, broker transpo
 			}
 		}
 		known = err == nil
-		if !pause(ctx, scaleInterval) {
+		if pause.For(ctx, scaleInterval) != nil {
 			return
 		}
 	}

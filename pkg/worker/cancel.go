@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/tasks"
@@ -23,7 +24,7 @@ func (w *Worker) watch(ctx context.Context, j *job, cancel context.CancelCauseFu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for pause(ctx, cancelLook) {
+		for pause.For(ctx, cancelLook) == nil {
 			if w.cancelledByCaller(ctx, j) {
 				cancel(tasks.ErrTaskCancelled)
 				return

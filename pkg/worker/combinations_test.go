@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
 )
@@ -133,7 +134,7 @@ func (s *scenario) handler(ctx context.Context, _ tasks.Arguments) (value any, e
 	if calm {
 		return "calm", nil
 	}
-	if !pause(ctx, time.Duration(s.chaos.number(10_000))*time.Millisecond) {
+	if pause.For(ctx, time.Duration(s.chaos.number(10_000))*time.Millisecond) != nil {
 		final = false
 		return nil, context.Cause(ctx)
 	}

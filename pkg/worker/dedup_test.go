@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/tasks"
@@ -50,7 +51,7 @@ func (c *counter) handler(ctx context.Context, _ tasks.Arguments) (any, error) {
 		c.now[request.ID]--
 		c.mu.Unlock()
 	}()
-	if !pause(ctx, c.takes) {
+	if pause.For(ctx, c.takes) != nil {
 		return nil, context.Cause(ctx)
 	}
 	return c.ends(run)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -208,7 +209,7 @@ func (c *fakeConsumer) Receive(
 	c.broker.mu.Lock()
 	c.broker.autoAcked = c.broker.autoAcked || request.AutoAck
 	c.broker.mu.Unlock()
-	if c.broker.latency > 0 && !pause(ctx, c.broker.latency) {
+	if c.broker.latency > 0 && pause.For(ctx, c.broker.latency) != nil {
 		return nil
 	}
 	timer := time.NewTimer(request.Wait)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -57,13 +58,13 @@ func (f *fetcher) run(ctx context.Context) {
 		if err == nil {
 			failures.Reset()
 			// Two empty queues with one slot would pass it to and fro for ever.
-			if f.yield && !pause(ctx, contendedPause) {
+			if f.yield && pause.For(ctx, contendedPause) != nil {
 				return
 			}
 			continue
 		}
 		f.worker.observe(FetchFailed{Queue: f.queue, Err: err})
-		if errors.Is(err, transport.ErrStopped) || !pause(ctx, failures.NextBackOff()) {
+		if errors.Is(err, transport.ErrStopped) || pause.For(ctx, failures.NextBackOff()) != nil {
 			return
 		}
 	}
@@ -121,16 +122,4 @@ func (f *fetcher) receive(ctx context.Context, reserved int) error {
 	}
 	f.share.release(reserved - delivered)
 	return err
-}
-
-// pause waits for d and tells whether ctx still holds.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"time"
+
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 )
 
 // minParked is how many deliveries may wait in memory at least.
@@ -18,7 +20,7 @@ func newParking(size int) *parking { return &parking{places: make(chan struct{},
 // park waits for d, or until ctx ends, on a goroutine of its own, and calls due
 // with what happened. It is false where there is no place.
 func (p *parking) park(ctx context.Context, d time.Duration, due func(waited bool)) bool {
-	return p.start(func() { due(pause(ctx, d)) })
+	return p.start(func() { due(pause.For(ctx, d) == nil) })
 }
 
 // start calls wait on a goroutine of its own. It is false where there is no place.

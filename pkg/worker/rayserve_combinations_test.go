@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/protocol/rayserve"
 	"github.com/lovage-project/lovage/pkg/results"
@@ -56,14 +57,14 @@ func (b *rayChaosBackend) Store(ctx context.Context, m protocol.Meta, o results.
 		if b.raw || !m.Status.Ready() {
 			return errBoom
 		}
-		pause(ctx, 17*time.Second)
+		_ = pause.For(ctx, 17*time.Second)
 	}
 	return b.callersBackend.Store(ctx, m, o)
 }
 
 func (b *rayChaosBackend) Fetch(ctx context.Context, id string) (protocol.Meta, error) {
 	if _, fails := b.chaos.strikes("fetch", 1); fails {
-		pause(ctx, 2*time.Second)
+		_ = pause.For(ctx, 2*time.Second)
 		return protocol.Meta{}, errBoom
 	}
 	return b.callersBackend.Fetch(ctx, id)
@@ -169,7 +170,7 @@ func (s *rayScenario) handler(ctx context.Context, _ tasks.Arguments) (value any
 		end(s.succeeded)
 		return "calm", nil
 	}
-	if !pause(ctx, time.Duration(s.chaos.number(10_000))*time.Millisecond) {
+	if pause.For(ctx, time.Duration(s.chaos.number(10_000))*time.Millisecond) != nil {
 		if s.worker.workContext.Err() != nil {
 			s.mu.Lock()
 			s.cutShort[request.ID]++

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/tasks"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -193,7 +194,7 @@ func (w *Worker) giveUp(j *job) {
 	if err == nil || errors.Is(err, transport.ErrSettled) || errors.Is(err, transport.ErrLost) {
 		return
 	}
-	pause(w.fetchContext, requeueDelay(j.delivery.Attempt()))
+	_ = pause.For(w.fetchContext, requeueDelay(j.delivery.Attempt())) // as long as it may
 	_ = bounded(j.delivery.Nack)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/lovage-project/lovage/pkg/acks"
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/tasks"
@@ -136,7 +137,7 @@ func (w *Worker) storeAgain(
 	ctx context.Context, backend results.Backend, m protocol.Meta, options results.StoreOptions, failed error,
 ) error {
 	waits := backoff.NewExponentialBackOff()
-	if !pause(ctx, waits.NextBackOff()) {
+	if pause.For(ctx, waits.NextBackOff()) != nil {
 		return failed
 	}
 	try := func() (struct{}, error) {

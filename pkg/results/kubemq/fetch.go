@@ -11,6 +11,7 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
@@ -83,7 +84,7 @@ func (b *Backend) states(
 		if !told || len(messages) == most {
 			return messages, true, nil
 		}
-		if err := pause(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
+		if err := pause.For(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
 			return nil, false, err
 		}
 	}
@@ -111,7 +112,7 @@ func (b *Backend) Wait(ctx context.Context, taskID string) (protocol.Meta, error
 		}
 		seen = n
 		if rest := waitPause - time.Since(begun); rest > 0 {
-			if err := pause(ctx, rest); err != nil {
+			if err := pause.For(ctx, rest); err != nil {
 				return protocol.Meta{}, fmt.Errorf("results: wait for task %q: %w", taskID, err)
 			}
 		}

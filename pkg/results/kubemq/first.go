@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 )
@@ -55,7 +56,7 @@ func (b *Backend) first(ctx context.Context, channel, taskID string) (protocol.M
 		if alone || complete {
 			return newest(b.form, messages, taskID)
 		}
-		if err := pause(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
+		if err := pause.For(ctx, removePause/2+rand.N(removePause)); err != nil { //nolint:gosec // nothing to guess
 			return protocol.Meta{}, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport/kubemq"
 )
 
@@ -65,7 +66,7 @@ func (b *Backend) removeOlder(ctx context.Context, ours *pb.QueueMessage, taskID
 		}
 		// Writers that met should not meet again.
 		wait := removePause/2 + rand.N(removePause) //nolint:gosec // nothing to guess
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -115,16 +116,5 @@ func (b *Backend) upTo(ctx context.Context, channel, ours string) (older []*pb.Q
 		if len(messages) < most || most == maxPeek {
 			return messages, false, nil
 		}
-	}
-}
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

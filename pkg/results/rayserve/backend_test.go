@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	wire "github.com/lovage-project/lovage/pkg/protocol/rayserve"
 	"github.com/lovage-project/lovage/pkg/results"
@@ -168,12 +169,12 @@ func TestKeptUntilTheBrokerIsBack(t *testing.T) {
 		}
 		require.Equal(t, 3, b.Counts().Kept)
 		require.Contains(t, hooks.all(), "kept SUCCESS: the broker is away")
-		require.NoError(t, pause(t.Context(), 10*time.Minute))
+		require.NoError(t, pause.For(t.Context(), 10*time.Minute))
 		tries := len(inner.tries())
 		require.Less(t, tries, 60, "not at full speed")
 
 		inner.heal()
-		require.NoError(t, pause(t.Context(), time.Minute))
+		require.NoError(t, pause.For(t.Context(), time.Minute))
 		synctest.Wait()
 		require.Zero(t, b.Counts().Kept)
 		for _, state := range []protocol.State{protocol.StateSuccess, protocol.StateFailure, protocol.StateRevoked} {
@@ -200,7 +201,7 @@ func TestKeptWhateverItsDepth(t *testing.T) {
 		_, err := b.Fetch(t.Context(), "1")
 		require.NoError(t, err)
 		inner.heal()
-		require.NoError(t, pause(t.Context(), time.Minute))
+		require.NoError(t, pause.For(t.Context(), time.Minute))
 		synctest.Wait()
 		require.Equal(t, Counts{Failed: b.Counts().Failed}, b.Counts(), "neither kept nor lost")
 	})
@@ -217,7 +218,7 @@ func TestNewerStateReplacesTheKeptOne(t *testing.T) {
 		// It could be stored now, but what is kept must not come after it.
 		require.NoError(t, b.Store(t.Context(), meta("1", protocol.StateSuccess), results.StoreOptions{}))
 		require.NoError(t, b.Store(t.Context(), meta("1", protocol.StateFailure), results.StoreOptions{}))
-		require.NoError(t, pause(t.Context(), time.Minute))
+		require.NoError(t, pause.For(t.Context(), time.Minute))
 		synctest.Wait()
 		require.Zero(t, b.Counts().Kept)
 		require.Equal(t, protocol.StateSuccess, inner.stored["1"].Status)

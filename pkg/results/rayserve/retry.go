@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/protocol"
 	"github.com/lovage-project/lovage/pkg/results"
 	"github.com/lovage-project/lovage/pkg/transport"
@@ -35,7 +36,7 @@ func hopeless(err error) bool {
 func (b *Backend) tryThrice(ctx context.Context, meta protocol.Meta, options results.StoreOptions) error {
 	for try := 1; ; try++ {
 		err := b.try(ctx, meta, options)
-		if err == nil || hopeless(err) || try == tries || pause(ctx, b.rest) != nil {
+		if err == nil || hopeless(err) || try == tries || pause.For(ctx, b.rest) != nil {
 			return err
 		}
 		options.First = false // an unconfirmed try may have stored it
@@ -79,7 +80,7 @@ func (b *Backend) retry() {
 			rests.Reset()
 			continue
 		}
-		if pause(b.life, rests.NextBackOff()) != nil {
+		if pause.For(b.life, rests.NextBackOff()) != nil {
 			return
 		}
 	}
@@ -113,16 +114,5 @@ func (b *Backend) tryLast() {
 			b.memory.done(k)
 			b.drop(k, fmt.Errorf("task %q: %w", k.taskID, errStopped))
 		}
-	}
-}
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -49,7 +50,7 @@ func (b *batch) receive(ctx context.Context, request transport.ReceiveRequest, d
 	} else if waited && b.size > 1 {
 		// The slots of the batch become free one after another just now; the caller
 		// should come with all of them.
-		_ = pause(ctx, gather) // an end shows at the next call
+		_ = pause.For(ctx, gather) // an end shows at the next call
 		return 0, nil
 	}
 	round := b.polls.begin(request, 1)

@@ -8,6 +8,7 @@ import (
 
 	pb "github.com/kubemq-io/protobuf/go"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -72,7 +73,7 @@ func (c *consumer) Receive(ctx context.Context, request transport.ReceiveRequest
 			return fmt.Errorf("kubemq: receive from queue %q: %w", c.queue, err)
 		}
 		// The link may be up again at once, or never have been down.
-		if pause(ctx, waits.NextBackOff()) != nil {
+		if pause.For(ctx, waits.NextBackOff()) != nil {
 			return c.stopped()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -136,7 +137,7 @@ func (c *Client) scanDeeply(ctx context.Context, channel string, see func(*pb.Qu
 			items /= 2
 		case attempts < deepAttempts && errors.Is(err, ErrNotTaken):
 			attempts++
-			if err := pause(ctx, deepPause); err != nil {
+			if err := pause.For(ctx, deepPause); err != nil {
 				return err
 			}
 		default:

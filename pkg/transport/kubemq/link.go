@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -87,7 +88,7 @@ func connect(ctx context.Context, try func(context.Context) error, retries int, 
 			if hooks.Retrying != nil {
 				hooks.Retrying(err, tries, wait)
 			}
-			err = pause(ctx, wait)
+			err = pause.For(ctx, wait)
 		}
 		if err != nil {
 			return tries, fmt.Errorf("kubemq: connect: %w: %w", context.Cause(ctx), reason)
@@ -171,7 +172,7 @@ func (l *link) mend(ctx context.Context, lost error) bool {
 	var err error
 	if l.retries < 0 {
 		err = fmt.Errorf("kubemq: connect: %w: retrying is off: %w", transport.ErrGaveUp, lost)
-	} else if err = pause(ctx, settling); err == nil {
+	} else if err = pause.For(ctx, settling); err == nil {
 		// A broker that stops closes one connection after the other: before the pause
 		// another might still work.
 		_, err = connect(ctx, l.ping, l.retries, l.hooks)

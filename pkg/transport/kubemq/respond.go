@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -141,7 +142,7 @@ func (r *responder) respond(ctx context.Context, response *pb.Response, deadline
 	waits := newBackOff()
 	for {
 		err := r.transport.publisher.respond(context.WithoutCancel(ctx), response, deadline)
-		if !Temporary(err) || pause(ctx, waits.NextBackOff()) != nil {
+		if !Temporary(err) || pause.For(ctx, waits.NextBackOff()) != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lovage-project/lovage/pkg/internal/kubemqwire"
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -57,7 +58,7 @@ func (c *Client) sendUntil(
 		if err == nil || refused(err) {
 			return err
 		}
-		if pause(ctx, waits.NextBackOff()) != nil {
+		if pause.For(ctx, waits.NextBackOff()) != nil {
 			return fmt.Errorf("kubemq: send to channel %q: %w: %w", message.Channel, transport.ErrUnconfirmed, err)
 		}
 	}

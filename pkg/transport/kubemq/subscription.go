@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/lovage-project/lovage/pkg/internal/pause"
 	"github.com/lovage-project/lovage/pkg/transport"
 )
 
@@ -69,7 +70,7 @@ func (s *subscription) run(ctx context.Context) {
 		if time.Since(begun) > waits.MaxInterval {
 			waits.Reset()
 		}
-		if pause(ctx, waits.NextBackOff()) != nil {
+		if pause.For(ctx, waits.NextBackOff()) != nil {
 			return
 		}
 	}
