@@ -151,7 +151,7 @@ func (b *bench) contendCelery(ctx context.Context, c cell, k *contender) error {
 		variables = append(variables, "BENCH_RESULTS=1")
 	}
 	var err error
-	k.worker, err = startProcess(ctx, variables, b.programs.celery, "-A", "peer", "worker", "--pool", c.pool,
+	k.worker, err = startForeign(ctx, variables, b.programs.celery, "-A", "peer", "worker", "--pool", c.pool,
 		"--concurrency", strconv.Itoa(c.slots), "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "ERROR")
 	if err != nil {
 		return err

@@ -31,6 +31,15 @@ func TestAProcessThatEndsIsNoticed(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
+func TestAForeignProgramEndsWithItsStandardInput(t *testing.T) {
+	p, err := startForeign(t.Context(), nil, "/bin/sleep", "60")
+	require.NoError(t, err)
+	require.NoError(t, p.ended())
+	require.NoError(t, p.stdin.Close()) // as when the benchmark is killed
+	require.Eventually(t, func() bool { return p.ended() != nil }, 10*time.Second, pollPause)
+	require.NoError(t, p.end())
+}
+
 func TestNothingCanBeMeasuredBetweenTheSameMoments(t *testing.T) {
 	now := moment{at: time.Now()}
 	_, err := between(now, now, 10)

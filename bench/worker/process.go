@@ -22,8 +22,8 @@ const (
 	keptOutput = 4 << 10
 )
 
-// process is a program that runs beside the benchmark. Our own end with their standard
-// input, so that they do not outlive the benchmark; all get a signal.
+// process is a program that runs beside the benchmark. It ends with its standard input,
+// so it does not outlive the benchmark, and gets a signal too.
 type process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
@@ -50,6 +50,15 @@ func startProcess(ctx context.Context, variables []string, path string, args ...
 	p.lines = bufio.NewReader(stdout)
 	p.started = time.Now()
 	return p, p.command.Start()
+}
+
+// guard is a shell's program that becomes another one, and kills it when the standard
+// input ends.
+const guard = `exec 3<&0; { cat <&3 >/dev/null; kill -9 0; } & exec "$@" 3<&- </dev/null`
+
+// startForeign runs a program that does not end with its standard input by itself.
+func startForeign(ctx context.Context, variables []string, path string, args ...string) (*process, error) {
+	return startProcess(ctx, variables, "/bin/sh", append([]string{"-c", guard, "sh", path}, args...)...)
 }
 
 // startSelf runs this program in the role of a child.

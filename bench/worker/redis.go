@@ -36,7 +36,7 @@ func startRedis(ctx context.Context, binary string) (*redis, error) {
 		return nil, err
 	}
 	r := &redis{address: address}
-	if r.process, err = startProcess(ctx, nil, binary, "--bind", host, "--port", port, "--save", "", "--appendonly", "no"); err != nil {
+	if r.process, err = startForeign(ctx, nil, binary, "--bind", host, "--port", port, "--save", "", "--appendonly", "no"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
@@ -75,7 +75,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (r *redis) stop() error { return errors.Join(r.conn.Close(), r.process.stop()) }
+func (r *redis) stop() error { return errors.Join(r.conn.Close(), r.process.end()) }
 
 // do sends commands at once and returns the sum of the integers that they answer.
 func (r *redis) do(commands ...[]string) (sum int64, err error) {
