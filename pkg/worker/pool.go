@@ -6,7 +6,8 @@ import (
 )
 
 // pool runs jobs on goroutines that it keeps: it starts one only when none is
-// idle, so it grows to the number of slots in use and an idle worker is small.
+// idle, so it grows to the number of slots in use and an idle worker is small. What it
+// has above the number of slots, while jobs wait for their proof without one, it doesn't keep.
 type pool struct {
 	run  func(*job)
 	done func(*job) // gives the job's slot back
@@ -15,10 +16,11 @@ type pool struct {
 	early atomic.Int64
 	size  int64
 
-	mu   sync.Mutex
-	idle int
-	jobs chan *job
-	all  sync.WaitGroup
+	mu         sync.Mutex
+	goroutines int
+	idle       int
+	jobs       chan *job
+	all        sync.WaitGroup
 }
 
 // pass is one way of a job through the pool. A job that was parked may be back before
@@ -43,17 +45,34 @@ func (p *pool) submit(j *job) {
 		p.jobs <- j
 		return
 	}
+	p.goroutines++
 	p.mu.Unlock()
 	p.all.Go(func() { p.work(j) })
 }
 
 func (p *pool) work(j *job) {
+	defer func() { // also when a handler ends it
+		p.mu.Lock()
+		p.goroutines--
+		p.mu.Unlock()
+	}()
 	for ok := true; ok; j, ok = <-p.jobs {
 		p.one(j)
-		p.mu.Lock()
-		p.idle++
-		p.mu.Unlock()
+		if !p.rest() {
+			return
+		}
 	}
+}
+
+// rest makes a goroutine an idle one, unless there are enough.
+func (p *pool) rest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if int64(p.goroutines) > p.size {
+		return false
+	}
+	p.idle++
+	return true
 }
 
 // one runs a job and gives its slot back, also when the handler ends the
