@@ -15,8 +15,8 @@ import (
 const notePatience = 5 * time.Second
 
 // limit is how often a message may be delivered, and where it goes after that: the
-// setting of the worker or the queue, or what the producer asks for if that is less. 0 = as often as
-// it takes.
+// setting of the worker or the queue, or what the producer asks for if that is less.
+// 0 = as often as it takes.
 func (w *Worker) limit(j *job) (attempts int, queue string) {
 	attempts, queue = j.dialect.limit()
 	if asked, to := j.delivery.Limit(); asked > 0 && (attempts == 0 || asked < attempts) {

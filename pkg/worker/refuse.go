@@ -49,10 +49,7 @@ func (w *Worker) refuseUnknown(j *job, err *protocol.UnknownTaskError) {
 	if reached && j.envelope != nil && err.Task == canvas.ChordUnlock {
 		w.failChord(j)
 	}
-	keeper := j.dialect.unprocessableQueue(queue)
-	if event.Fate = w.keep(j, keeper, reasonUnregistered, err); event.Fate == Kept {
-		event.KeptIn = keeper
-	}
+	event.Fate, event.KeptIn = w.putAside(j, reasonUnregistered, err)
 	w.observe(event)
 	w.callUnknownHooks(err.Task, err.ID, queue)
 }
@@ -80,13 +77,20 @@ func (w *Worker) storeRefusal(j *job, m protocol.Meta) (reached bool) {
 	return err == nil || hopeless(err)
 }
 
+// putAside keeps a message in the unprocessable queue, and says which that is where it
+// is there now.
+func (w *Worker) putAside(j *job, reason string, err error) (fate Fate, keptIn string) {
+	keeper := j.dialect.unprocessableQueue(j.delivery.Queue())
+	if fate = w.keep(j, keeper, reason, err); fate != Kept {
+		keeper = ""
+	}
+	return fate, keeper
+}
+
 func (w *Worker) unprocessable(j *job, err error) {
 	reason := reasonOf(err)
 	event := MessageUnprocessable{Queue: j.delivery.Queue(), Reason: reason, Err: err}
-	keeper := j.dialect.unprocessableQueue(event.Queue)
-	if event.Fate = w.keep(j, keeper, reason, err); event.Fate == Kept {
-		event.KeptIn = keeper
-	}
+	event.Fate, event.KeptIn = w.putAside(j, reason, err)
 	w.observe(event)
 	w.callUnprocessableHooks(j.delivery.Queue(), reason, err)
 }
